@@ -275,7 +275,7 @@ def test_an_option_that_cannot_be_is_refused_at_once(options: Any) -> None:
 def test_what_is_no_client_and_no_response_is_refused() -> None:
     with pytest.raises(sw.UsageError, match="not a client"):
         repair(object())
-    with pytest.raises(sw.UsageError, match="not a response"):
+    with pytest.raises(sw.UsageError, match="is not an httpx2 or httpx response"):
         repair_hook()(object())
 
 

@@ -372,7 +372,7 @@ def _of_provider(raw: Any, path: Path, source: str) -> Tool:
         else:
             kind = given.get("type")
             fits, inner_members = isinstance(kind, str) and kind.startswith(row["match"]), given
-        if fits:
+        if fits and all(name in inner_members for name in row.get("required", ())):
             carried: dict[str, Any] = {}
             places: dict[str, Path] = {}
             known = {"type", "name"} if source != "responses" else {"type"}
@@ -472,6 +472,15 @@ def _has_form_of_target(tool: Tool, context: RequestContext) -> bool:
     return tool.form == context.target and is_accepted(_sent_type(tool), context.profile.constraints)
 
 
+def _kept(tool: Tool, context: RequestContext) -> dict[str, Any]:
+    """Return a definition that has the target's form, without members that the target does not have."""
+    names = spec("hosted")["kept"][context.target].get(tool.hosted, ())
+    _lose_extra(tool, context, *names)
+    lost = tool.extra.keys() - set(names)
+    sent = {name: value for name, value in tool.raw.items() if name not in lost}
+    return {**_plain(_hosted(tool, context.target)["write"]), **sent}
+
+
 def _carried(tool: Tool, target: str, made: dict[str, Any], context: RequestContext) -> dict[str, Any]:
     """Add the members that have an equivalent in the target, and record all others as losses."""
     target_paths = spec("hosted")["carried"].get(tool.hosted, {})
@@ -534,7 +543,7 @@ def _to_chat(tool: Tool, context: RequestContext) -> dict[str, Any]:
 
 def _to_responses(tool: Tool, context: RequestContext) -> dict[str, Any]:
     if _has_form_of_target(tool, context):
-        return dict(tool.raw)
+        return _kept(tool, context)
     if tool.kind == "hosted":
         return _carried(tool, "responses", dict(_plain(_hosted(tool, "responses")["write"])), context)
     if tool.kind == "mcp":
@@ -551,7 +560,7 @@ def _to_responses(tool: Tool, context: RequestContext) -> dict[str, Any]:
 
 def _to_anthropic(tool: Tool, context: RequestContext) -> dict[str, Any]:
     if _has_form_of_target(tool, context):
-        return dict(tool.raw)
+        return _kept(tool, context)
     if tool.kind == "hosted":
         return _carried(tool, "anthropic", dict(_plain(_hosted(tool, "anthropic")["write"])), context)
     if tool.kind == "mcp":

@@ -52,7 +52,9 @@ if TYPE_CHECKING:
 
 ABSENT_REASONS = frozenset(DIALECTS["chat"]["absent_reasons"])
 _BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # unknown next to a delta or message
-_WRITTEN = frozenset({"logprobs", "text"})  # unknown members of a choice that an event or its text contains
+# Members of a choice that are not kept: an event contains them, or they would be read as content or calls if they were
+# written next to an empty delta.
+_NOT_KEPT = frozenset({"logprobs", "text", "content", "tool_calls", "toolCalls", "tool_call", "function_call"})
 _OTHER_ROLES = ("tool", "function", "user", "system", "developer")
 _ATTACHMENTS = frozenset({"annotations", "refusal", "images", "audio"})
 
@@ -249,7 +251,7 @@ class ChoiceReader:
         out = self._tools.out
         if out.on_unmodelled is None:
             return
-        own = {name: raw for name, raw in members.items() if name not in _WRITTEN}
+        own = {name: raw for name, raw in members.items() if name not in _NOT_KEPT}
         unknown = leftovers(payload, path, delta, self._modelled(delta)) if delta else {}
         values = delta or {}
         unknown = {name: raw for name, raw in unknown.items() if not _is_call_list(name, values[name])}

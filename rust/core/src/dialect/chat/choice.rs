@@ -120,6 +120,18 @@ impl MessageDeltas {
     }
 }
 
+/// Members of a choice that are not kept: an event contains them, or they would be read as content or calls if they were
+/// written next to an empty delta.
+const NOT_KEPT: [&str; 7] = [
+    "logprobs",
+    "text",
+    "content",
+    "tool_calls",
+    "toolCalls",
+    "tool_call",
+    "function_call",
+];
+
 /// The unknown members of a choice and of its delta, as JSON objects, or empty strings if there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct KeptMembers {
@@ -416,10 +428,8 @@ impl ChoiceState {
             calls::is_tool_use(delta) || (self.uses_tool && calls::continues_tool_use(delta))
         });
         let calls = delta.and_then(calls::other_calls).map(|(name, _)| name);
-        // The events contain the log probabilities and what the decoder reads.
         let of_choice = |member: &&Member<'_>| {
-            let is_read = ["text", "logprobs"].iter().any(|name| member.key.is(name));
-            member.raw.kind != Kind::Null && !is_read
+            member.raw.kind != Kind::Null && !NOT_KEPT.iter().any(|name| member.key.is(name))
         };
         let of_delta = |member: &&Member<'_>| {
             let is_call = calls.is_some_and(|name| member.key.is(name))

@@ -180,7 +180,8 @@ class ChoiceReader:
         if call_members(delta or {}) or call_members(message or {}):
             outer = chunk.outer_calls = frozenset()  # the others only repeat them
         has_outer_calls = bool(outer or chunk.outer_calls)
-        if not legacy and message is None and is_content(item.get("content")):
+        has_content = legacy or message is not None or bool((delta or {}).get("content") or text)
+        if not has_content and is_content(item.get("content")):
             outer |= {"content"}
         pending_metadata = PendingMetadata(chunk.changed_fields, leftovers(payload, path, item, modelled | outer))
         if delta and delta.get("role") in _OTHER_ROLES:
@@ -218,7 +219,7 @@ class ChoiceReader:
             and self._continues(chunk, message, final=reason is not None)
         ):
             self._delta(chunk, message, (*path, "message"), pending_metadata, final=False)
-            self._outer(chunk, _Outside(item, path, outer), pending_metadata, message, final=reason is not None)
+            self._outer(chunk, _Outside(item, path, outer), pending_metadata, final=reason is not None)
         elif message and not chunk.recovered and _is_whole(chunk, item, path, final=reason is not None):
             if delta is None and not isinstance(sent, str):
                 pending_metadata.members |= leftovers(payload, (*path, "message"), message, DELTA_FIELDS)
@@ -227,8 +228,7 @@ class ChoiceReader:
             here = (*path, "message")
             self._message(chunk, message, here, pending_metadata, _Outside(item, path, outer))
         else:
-            inner = {"content": text} if text else delta or {}
-            self._outer(chunk, _Outside(item, path, outer), pending_metadata, inner, final=reason is not None)
+            self._outer(chunk, _Outside(item, path, outer), pending_metadata, final=reason is not None)
         left = as_object(pending_metadata.members)
         if left is not None:
             if error is None:
@@ -279,16 +279,12 @@ class ChoiceReader:
         chunk: Chunk,
         outside: _Outside,
         pending_metadata: PendingMetadata,
-        inner: Mapping[str, Any],
         *,
         final: bool,
     ) -> None:
-        """Decode text and calls that the gateway put on the choice or the chunk, if the delta has none.
-
-        `inner`: the delta.
-        """
+        """Decode text and calls that the gateway put on the choice or the chunk, if the delta has none."""
         notes, item, members = chunk.notes, outside.choice, outside.members
-        if "content" in members and not inner.get("content"):
+        if "content" in members:
             notes.mark_misread("other_member")  # clients look only in the delta
             restates = final or bool(members - {"content"} or chunk.outer_calls)
             here = (*outside.path, "content")

@@ -228,24 +228,21 @@ impl<'a> Choice<'a> {
             .any(condition)
     }
 
-    /// Takes content and calls out of the unknown members of the choice, unless its delta or message has them. Content
-    /// next to a message or to the text of a legacy choice stays an unknown member.
+    /// Takes content and calls out of the unknown members of the choice. If its delta, its message or its legacy text
+    /// has content, other content stays an unknown member. Calls next to other calls only repeat them.
     fn adopt(&mut self) {
         let is_absent = |slot: Slot<'_>| present(slot).is_none();
         let is_legacy = self.text.is_some()
             && is_absent(self.delta.as_ref().map(TypedValue::raw))
             && is_absent(self.message.as_ref().map(TypedValue::raw));
         let has_message = matches!(&self.message, Some(TypedValue::Read(..)));
+        let has_content =
+            is_legacy || has_message || !self.delta_content().is_none_or(is_empty_value);
         let content = find(&self.other_members, "content");
-        if let Some(content) =
-            content.filter(|raw| !(is_legacy || has_message) && may_be_content(*raw))
-        {
+        if let Some(content) = content.filter(|raw| !has_content && may_be_content(*raw)) {
             self.other_members
                 .retain(|member| !member.key.is("content"));
-            let inner = self.delta_content();
-            if inner.is_none_or(is_empty_value) {
-                self.beside.get_or_insert_default().content = Some(content);
-            }
+            self.beside.get_or_insert_default().content = Some(content);
         }
         let mut other_members = mem::take(&mut self.other_members);
         if let Some(calls) = self.take_calls(&mut other_members) {

@@ -205,7 +205,7 @@ def is_scan_result(head: bytes) -> bool:
 
 
 def rows_hint(head: bytes) -> str:
-    """Describe JSON Lines of which each line is about a response of its own, and what to do about them.
+    """Describe a JSON Lines file in which each line is about one response, and say what to do with it.
 
     Returns an empty string if the first bytes do not identify them as such.
     """

@@ -76,7 +76,7 @@ class Gemini:
         self._candidates: set[int] = set()  # candidates that have content or a finish reason
         self._malformed: set[int] = set()  # candidates with an invalid call, which was not written
         self._nameless: set[int] = set()  # candidates with a call that was not written because it has no name
-        self._written: set[int] = set()  # candidates of which a part was written
+        self._written: set[int] = set()  # candidates with a written part
         self._finished: dict[int, str] = {}
         self._raw: dict[int, str | None] = {}  # finish reasons as the source sent them
         self._written_texts: dict[int, WrittenText] = {}  # text written so far for each open part

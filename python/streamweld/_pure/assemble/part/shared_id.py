@@ -30,7 +30,7 @@ class SharedId:
         self._index_texts: dict[int, _IndexText] = {}
         self._filled = 0  # number of indexes with text
         self._whole = 0  # number of indexes whose text is a complete object
-        self.closed = False  # all text was assigned to one call, so text is no longer collected for each index
+        self.closed = False  # one call got all text; from then on, text is not collected by index
         self.announce(index)
         self.add(index, bytes(text))
 

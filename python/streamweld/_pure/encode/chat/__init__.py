@@ -82,7 +82,7 @@ class Chat:
         self._finished: dict[int, str] = {}
         self._sent: dict[int, str | None] = {}  # finish reasons as sent, if the source has this dialect
         self._written_texts: dict[int, WrittenText] = {}  # text written so far for each open part
-        self._answered: set[int] = set()  # choices of which text or a call was written
+        self._answered: set[int] = set()  # choices with written text or a written call
         self._carriers: dict[int, int] = {}  # number of reasoning carriers per choice
         self._citations: dict[int, list[str]] = {}
         self._pages: dict[int, list[Source]] = {}  # pages cited without a position, by choice

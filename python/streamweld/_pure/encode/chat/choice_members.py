@@ -30,7 +30,7 @@ class OwnMembers:
         self._names: dict[int, set[str]] = {}  # names of the members in the source's current chunk
 
     def record(self, content: ChoiceMembers) -> None:
-        """Store the members of a choice. Those of its chunk before are no longer written."""
+        """Store the members of a choice, in place of those from its previous chunk."""
         own, delta = writable(content.members), writable(content.delta)
         self._names[content.choice] = {*own, *delta}
         self._unwritten.pop(content.choice, None)

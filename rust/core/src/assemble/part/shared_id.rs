@@ -38,7 +38,7 @@ pub struct SharedId {
     /// Number of indexes with text. `whole` is the number of indexes whose text is a complete object.
     filled: usize,
     whole: usize,
-    /// All text was assigned to one call, so text is no longer collected for each index.
+    /// One call got all text. From then on, text is not collected by index.
     pub closed: bool,
 }
 

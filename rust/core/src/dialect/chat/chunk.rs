@@ -292,6 +292,12 @@ fn numbered_keys(choices: Raw<'_>) -> Vec<Cow<'_, str>> {
     }
 }
 
+/// Returns the time at which the response was created.
+fn created(chunk: &Chunk<'_>) -> Option<i64> {
+    let number = present(chunk.created).filter(|raw| raw.kind == Kind::Number)?;
+    integer(number)
+}
+
 /// Sets the fields that the start event lacked. `tail`: as for `start`.
 fn complete_start(wire: &mut DecodeContext<'_, '_>, chunk: &Chunk<'_>, tail: bool) -> ParseResult {
     let word = |slot: Slot<'_>| {
@@ -300,11 +306,13 @@ fn complete_start(wire: &mut DecodeContext<'_, '_>, chunk: &Chunk<'_>, tail: boo
     };
     let id = word(chunk.id).filter(|_| !tail);
     let model = word(chunk.model);
-    let created = present(chunk.created)
-        .filter(|raw| raw.kind == Kind::Number)
-        .and_then(integer);
-    wire.assembler
-        .started(wire.out, id.as_deref(), model.as_deref(), created, None)
+    wire.assembler.started(
+        wire.out,
+        id.as_deref(),
+        model.as_deref(),
+        created(chunk),
+        None,
+    )
 }
 
 /// Emits the response's start event from its first chunk. `tail`: true if the chunk follows a broken document; its id
@@ -323,9 +331,11 @@ fn start<'a>(
     };
     let id = if tail { None } else { word(chunk.id) };
     let model = word(chunk.model);
-    let created = present(chunk.created)
-        .filter(|raw| raw.kind == Kind::Number)
-        .and_then(integer);
-    wire.assembler
-        .started(wire.out, id.as_deref(), model.as_deref(), created, metadata)
+    wire.assembler.started(
+        wire.out,
+        id.as_deref(),
+        model.as_deref(),
+        created(chunk),
+        metadata,
+    )
 }

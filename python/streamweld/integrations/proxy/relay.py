@@ -63,7 +63,7 @@ class Relay:
         self._sending = False
         self._stopping = False
         self._is_waiting = False  # for the upstream, after the output for all of its bytes was sent
-        self.is_delivered = False
+        self.is_delivered: bool = False
         """Whether the transfer was canceled after the client had received the whole stream, with its terminal marker.
         """
 

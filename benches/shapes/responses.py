@@ -42,7 +42,9 @@ class _Wire:
         )
 
 
-def _response(status: str, output: list[dict[str, object]], done: bool) -> dict[str, object]:
+def _response(
+    status: str, output: list[dict[str, object]], tools: list[dict[str, object]], done: bool
+) -> dict[str, object]:
     usage = {
         "input_tokens": 50,
         "input_tokens_details": {"cached_tokens": 0},
@@ -76,7 +78,7 @@ def _response(status: str, output: list[dict[str, object]], done: bool) -> dict[
         "temperature": 1.0,
         "text": {"format": {"type": "text"}, "verbosity": "medium"},
         "tool_choice": "auto",
-        "tools": [],
+        "tools": tools,
         "top_logprobs": 0,
         "top_p": 1.0,
         "truncation": "disabled",
@@ -86,16 +88,29 @@ def _response(status: str, output: list[dict[str, object]], done: bool) -> dict[
     }
 
 
-def _begin(rng: random.Random) -> _Wire:
+def _begin(rng: random.Random, tools: list[dict[str, object]]) -> _Wire:
     wire = _Wire(rng)
     for kind in ("created", "in_progress"):
-        wire.send(f"response.{kind}", response=_response("in_progress", [], done=False))
+        wire.send(f"response.{kind}", response=_response("in_progress", [], tools, done=False))
     return wire
 
 
-def _end(wire: _Wire, output: list[dict[str, object]]) -> list[bytes]:
-    wire.send("response.completed", response=_response("completed", output, done=True))
+def _end(wire: _Wire, output: list[dict[str, object]], tools: list[dict[str, object]]) -> list[bytes]:
+    wire.send("response.completed", response=_response("completed", output, tools, done=True))
     return wire.events
+
+
+def _tool(name: str) -> dict[str, object]:
+    """Return a tool of the request, as a response repeats it."""
+    properties = {"path": {"type": "string"}, "content": {"type": "string"}}
+    parameters = {"type": "object", "properties": properties, "required": ["path", "content"]}
+    return {
+        "type": "function",
+        "description": "Write a file.",
+        "name": name,
+        "parameters": {**parameters, "additionalProperties": False},
+        "strict": True,
+    }
 
 
 def responses_text(count: int = 2000, seed: int = 3) -> Shape:
@@ -107,7 +122,7 @@ def responses_text(count: int = 2000, seed: int = 3) -> Shape:
     place = {"content_index": 0, "item_id": item_id, "output_index": 0}
     item: dict[str, object] = {"id": item_id, "type": "message", "status": "in_progress", "content": []}
     part: dict[str, object] = {"type": "output_text", "annotations": [], "logprobs": [], "text": ""}
-    wire = _begin(rng)
+    wire = _begin(rng, [])
     wire.send("response.output_item.added", item={**item, "role": "assistant"}, output_index=0)
     wire.send("response.content_part.added", **place, part=part)
     for piece in pieces:
@@ -117,13 +132,14 @@ def responses_text(count: int = 2000, seed: int = 3) -> Shape:
     wire.send("response.output_text.done", **place, logprobs=[], text=text)
     wire.send("response.content_part.done", **place, part=part)
     wire.send("response.output_item.done", item=item, output_index=0)
-    return Shape("responses-text", _end(wire, [item]), text=text, deltas=count, dialect="responses")
+    return Shape("responses-text", _end(wire, [item], []), text=text, deltas=count, dialect="responses")
 
 
 def responses_calls(*, interleaved: bool, calls: int = 4, fragments: int = 250, seed: int = 4) -> Shape:
     """Return parallel function_call items of many short fragments, sequential or interleaved."""
     rng = random.Random(seed)
-    wire = _begin(rng)
+    tools = [_tool(f"write_file_{index}") for index in range(calls)]
+    wire = _begin(rng, tools)
     truth: list[tuple[str, str, str]] = []
     items: list[dict[str, object]] = []
     turns: list[tuple[int, int, str]] = []
@@ -147,7 +163,7 @@ def responses_calls(*, interleaved: bool, calls: int = 4, fragments: int = 250, 
             done[index] = {**item, "status": "completed", "arguments": whole}
             wire.send("response.function_call_arguments.done", arguments=whole, item_id=item_id, output_index=index)
             wire.send("response.output_item.done", item=done[index], output_index=index)
-    events = _end(wire, [done[index] for index in range(calls)])
+    events = _end(wire, [done[index] for index in range(calls)], tools)
     name = "responses-interleaved-calls" if interleaved else "responses-tool-calls"
     return Shape(name, events, calls=truth, deltas=len(turns), dialect="responses")
 

@@ -108,7 +108,9 @@ class StreamConverter:
         target: the dialect to write: `chat`, `responses`, `anthropic`, `gemini`, `ai-sdk-parts`, `ai-sdk-ui`; or `same`
             for the dialect of the source.
         source: the dialect to read, or `auto` to detect it from the first payloads.
-        policy, limits, tools, known_call_ids, content_type: as for `StreamParser`.
+        policy, limits, tools, known_call_ids, content_type: as for `StreamParser`. Calls to these `tools` are written
+            as they arrive. A call to any other tool may be held if the source is `responses`, because the server may
+            run the tool itself.
         seed: used to generate ids, for calls and for everything else that needs an id in the target; without a seed,
             these ids are random.
         now: the creation time to write if the source has none, in seconds since 1970: a number, or a function that

@@ -72,7 +72,9 @@ class Converter:
         self._encoder = load_encoder(target)(self._context)
         self._carriers = Carriers(target) if target in CARRYING else None
         # The held calls, or None if the server of the source does not run calls that look like calls for the client.
-        self._held = HeldCalls() if holds(source) else None
+        # Before the dialect is detected, nothing is held.
+        self._held = HeldCalls(config["tools"]) if source == "auto" or holds(source) else None
+        self._parser.out.on_request_tools = None if self._held is None else self._held.add_client_tools
         self._reported: Fault | None = None  # error that the upstream sent, if the policy continues after it
         self._over = False
         self.error: StreamError | None = None
@@ -186,8 +188,8 @@ class Converter:
     def _detected(self) -> None:
         """Record the source's dialect once it is detected."""
         self._context.source = self._parser.dialect
-        if self._held is None and holds(self._context.source):
-            self._held = HeldCalls()
+        if not holds(self._context.source):
+            self._held = None
 
     def _write(self, event: Event, opening: Opening = (False, False)) -> None:
         """Change an event for the target, pass it to the encoder, and report the losses.

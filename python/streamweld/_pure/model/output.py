@@ -80,6 +80,7 @@ class Output:
         "offset",
         "on_element",
         "on_item",
+        "on_request_tools",
         "on_unmodelled",
         "opening",
         "ordinal",
@@ -114,6 +115,8 @@ class Output:
         self.refusal: errors.StreamError | None = None
         # Called with the index and the received item when the stream closes an item.
         self.on_item: Callable[[int, Mapping[str, Any]], None] | None = None
+        # Called with the tools of the request, if the response repeats them.
+        self.on_request_tools: Callable[[object], None] | None = None
         # Called with content that no event type can contain.
         self.on_unmodelled: Callable[[Unmodelled], None] | None = None
         # The values (custom, provider_executed) of the current ToolCallStarted event. Encoders need them, but the event

@@ -19,6 +19,7 @@ use crate::model::delta::Completeness;
 use crate::model::delta::InputEnd;
 use crate::model::event::Event;
 use crate::model::event::Sink;
+use crate::model::event::WireFact;
 use crate::model::fault::Class;
 use crate::model::fault::Fault;
 use crate::model::limits::LimitName;
@@ -63,6 +64,7 @@ struct EncoderSink {
     same: bool,
     encoder: Box<dyn Encoder>,
     /// The held calls, or `None` if the server of the source does not run calls that look like calls for the client.
+    /// Before the dialect is detected, nothing is held.
     held: Option<HeldCalls>,
     context: EncodeContext,
     /// Byte offset and ordinal of the current payload.
@@ -127,16 +129,19 @@ impl Sink for EncoderSink {
         self.context.cut = true;
     }
 
+    fn record_fact(&mut self, fact: WireFact<'_>) {
+        if let WireFact::RequestTools(tools) = fact
+            && let Some(held) = &mut self.held
+        {
+            held.add_client_tools(tools);
+        }
+    }
+
     fn dialect_detected(&mut self, dialect: &'static str) {
         self.context.source = dialect;
         self.same = dialect == self.target.name();
-        self.held = held_calls(dialect);
+        self.held = self.held.take().filter(|_| holds(dialect));
     }
-}
-
-/// Returns a store for held calls, or `None` if no calls of this source are held.
-fn held_calls(source: &str) -> Option<HeldCalls> {
-    holds(source).then(HeldCalls::default)
 }
 
 impl EncoderSink {
@@ -315,7 +320,9 @@ impl Converter {
             target,
             same: false,
             encoder: encoder(target.name()).ok_or(Refusal::NoEncoder)?,
-            held: source.and_then(|source| held_calls(source.name())),
+            held: source
+                .is_none_or(|source| holds(source.name()))
+                .then(|| HeldCalls::new(config.tools.as_deref())),
             context,
             position: (0, 0),
             lost: LossLog::default(),

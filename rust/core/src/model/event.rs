@@ -4,6 +4,7 @@
 //! receiver that keeps it must copy it. `metadata`, `raw` and similar fields are JSON text that has already been
 //! validated.
 
+use crate::json::Raw;
 use crate::model::delta::Channel;
 use crate::model::fault::Fault;
 use crate::model::unmodelled::Unmodelled;
@@ -399,6 +400,8 @@ pub enum WireFact<'a> {
     Ended(u32),
     /// The payload has content that no event contains.
     Unmodelled(Unmodelled<'a>),
+    /// The response repeats the tools of its request.
+    RequestTools(Raw<'a>),
     /// The last event that was read has this sequence number.
     Sequence(i128),
     /// The finish reason of this choice was received.

@@ -194,7 +194,7 @@ impl Sink for RepairSink {
     }
 
     fn record_fact(&mut self, fact: WireFact<'_>) {
-        self.block.quiet &= matches!(fact, WireFact::Sequence(_));
+        self.block.quiet &= matches!(fact, WireFact::Sequence(_) | WireFact::RequestTools(_));
         let passed = &mut self.context.passed;
         match fact {
             WireFact::Payload { event, data } => {

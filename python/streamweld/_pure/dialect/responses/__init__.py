@@ -274,6 +274,8 @@ class ResponsesDecoder:
         if response is not None:
             if self._restarts and self._is_another(response):
                 self._begin_again()
+            if self._out.on_request_tools is not None:
+                self._out.on_request_tools(response.get("tools"))
             self._start(response, ("response",), reader)
             self._usage(response, ("response",), reader)
         return True

@@ -4,6 +4,9 @@ A Responses stream may contain a `function_call` together with its `function_cal
 call in another dialect would run it again. Therefore, each call waits until its result arrives, or until a part of
 another kind or the end of the response shows that the client has to run it. Later events of calls and tool results also
 wait, so that the order stays the same. The parser's limits also limit how much waits.
+
+A call to a tool of the request does not wait, because the client runs its own tools. These tools are known from the
+caller or from the opening event of the response, in which most servers repeat them.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from streamweld._pure.json.kinds import is_object
 from streamweld.events import (
     File,
     Finished,
@@ -27,7 +31,7 @@ from streamweld.events import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from streamweld.events import Event
 
@@ -53,14 +57,27 @@ class _Pieces(NamedTuple):
 class HeldCalls:
     """Stores the held events of one stream, and which calls the server ran."""
 
-    __slots__ = ("_events", "_executed", "_parts", "_undecided")
+    __slots__ = ("_client_tools", "_events", "_executed", "_parts", "_undecided")
 
-    def __init__(self) -> None:
+    def __init__(self, tools: Iterable[str] | None) -> None:
+        """Create an empty store. `tools`: the names of the request's tools, if the caller passed them."""
+        self._client_tools = set(tools or ())  # names of the tools that the client runs, as far as they are known
         self._events: list[tuple[Event | _Pieces, Opening]] = []
         self._undecided: dict[int, str] = {}  # held calls without a result: part number -> call id
         # Call id -> heap of negated part numbers. Entries that no longer agree with `_undecided` are skipped.
         self._parts: dict[str, list[int]] = {}
         self._executed: set[int] = set()  # part numbers of the calls that the server ran
+
+    def add_client_tools(self, tools: object) -> None:
+        """Add the functions and free-form tools in the list of tools that a response repeats from its request.
+
+        A namespace contains such a list. Tools of other types are not added, because the server may run them.
+        """
+        for tool in _objects(tools):
+            for listed in _objects(tool.get("tools")) if tool.get("type") == "namespace" else (tool,):
+                name = listed.get("name")
+                if listed.get("type") in ("function", "custom") and isinstance(name, str):
+                    self._client_tools.add(name)
 
     def take(self, event: Event, opening: Opening) -> Iterator[tuple[Event, Opening]]:
         """Return the events to write now, each with its opening. The given event may be held.
@@ -68,7 +85,7 @@ class HeldCalls:
         `opening`: what a call's start event does not contain, namely whether the call is custom and whether the
         provider runs it.
         """
-        if isinstance(event, ToolCallStarted) and not opening[1]:
+        if isinstance(event, ToolCallStarted) and not opening[1] and event.name not in self._client_tools:
             self._wait(event.part, event.call_id or "")
             self._events.append((event, opening))
             return
@@ -159,3 +176,8 @@ class HeldCalls:
             fields["provider_executed"] = True
             return ToolCall(**fields), opening
         return event, opening
+
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    """Return the objects in a list. The result is empty for a value of any other kind."""
+    return [item for item in value if is_object(item)] if isinstance(value, list) else []

@@ -1,7 +1,6 @@
 //! Decodes the response object: its id and model, its output, its usage, and how it ended. Also decodes complete
 //! response bodies.
 //!
-//! At the end of a response, the output is decoded first, then the usage, then the status.
 //! At the end of a response, the output is applied first, then the usage, then the status.
 
 use crate::dialect::anomalies::Pointer;
@@ -30,6 +29,7 @@ use crate::json::members::Place;
 use crate::json::members::integer;
 use crate::json::members::members;
 use crate::json::members::string;
+use crate::model::event::WireFact;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
@@ -52,6 +52,10 @@ impl Responses {
             assembler.restart(out, 0)?;
             self.audio.forget(&mut reader.wire)?;
             self.items.begin_again();
+        }
+        if let Some(tools) = response.get("tools") {
+            let fact = WireFact::RequestTools(tools);
+            reader.wire.out.record_fact(fact);
         }
         let at = Pointer::ROOT.member("response");
         self.start(&response, at, reader)?;

@@ -4,13 +4,24 @@
 //! such a call in another dialect would run it again. Therefore, each call waits until its result arrives, or until a
 //! part of another kind or the end of the response shows that the client has to run it. Later events of calls and tool
 //! results also wait, so that the order stays the same. The parser's limits also limit how much waits.
+//!
+//! A call to a tool of the request does not wait, because the client runs its own tools. These tools are known from the
+//! caller or from the opening event of the response, in which most servers repeat them.
 
+use crate::json::Raw;
+use crate::json::members::is_string;
+use crate::json::members::items;
+use crate::json::members::member_of;
+use crate::json::members::string;
+use crate::model::config::Tool;
 use crate::model::event::Delta;
 use crate::model::event::Event;
 use crate::model::event::Mark;
 use crate::model::small_map::Set;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::BinaryHeap;
+use std::collections::HashSet;
 use std::iter;
 use std::mem;
 use std::sync::Arc;
@@ -36,6 +47,8 @@ pub(crate) enum HoldDecision {
 /// Stores the held events of one stream, and which calls the server ran.
 #[derive(Debug, Default)]
 pub(crate) struct HeldCalls {
+    /// Names of the tools that the client runs, as far as they are known.
+    client_tools: HashSet<String>,
     events: Vec<HeldEvent>,
     /// Call ids of the held calls without a result, by part number.
     undecided: BTreeMap<u32, Arc<str>>,
@@ -46,14 +59,49 @@ pub(crate) struct HeldCalls {
 }
 
 impl HeldCalls {
+    /// Creates an empty store. `tools`: the tools of the request, if the caller passed them.
+    pub(crate) fn new(tools: Option<&[Tool]>) -> HeldCalls {
+        let names = tools.into_iter().flatten().map(|tool| tool.name.clone());
+        HeldCalls {
+            client_tools: names.collect(),
+            ..HeldCalls::default()
+        }
+    }
+
+    /// Adds the functions and free-form tools in the list of tools that a response repeats from its request. A namespace
+    /// contains such a list. Tools of other types are not added, because the server may run them.
+    pub(crate) fn add_client_tools(&mut self, tools: Raw<'_>) {
+        for tool in items(tools) {
+            if is_string(member_of(tool, "type"), "namespace") {
+                let tools = member_of(tool, "tools").map(items);
+                tools
+                    .iter()
+                    .flatten()
+                    .for_each(|tool| self.add_client_tool(*tool));
+            } else {
+                self.add_client_tool(tool);
+            }
+        }
+    }
+
+    fn add_client_tool(&mut self, tool: Raw<'_>) {
+        let kind = member_of(tool, "type");
+        if is_string(kind, "function") || is_string(kind, "custom") {
+            let name = member_of(tool, "name").and_then(string);
+            self.client_tools.extend(name.map(Cow::into_owned));
+        }
+    }
+
     /// Decides what to do with the next event, and stores a copy if the event is held.
     pub(crate) fn take(&mut self, event: &Event<'_>) -> HoldDecision {
         if let Event::ToolCallStarted {
             part,
             call_id,
+            name,
             provider_executed: false,
             ..
         } = *event
+            && !self.client_tools.contains(name)
         {
             self.wait(part, call_id.unwrap_or_default());
             self.keep(event);

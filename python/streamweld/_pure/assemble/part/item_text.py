@@ -2,8 +2,9 @@
 
 This module finds the part for an event, and updates its text. Several parts may be open at the same time. A part begins
 with its opening event or, without one, with its first text. Text in the opening event is held back until the deltas
-show whether they repeat or continue it. Complete text in a later event replaces the streamed text. A reasoning part of
-an item with an id closes with the item, because encrypted content may still arrive.
+show whether they repeat or continue it: they repeat it if together they begin with all of it, and continue it
+otherwise, even if the part ends while they equal its beginning. Complete text in a later event replaces the streamed
+text. A reasoning part of an item with an id closes with the item, because encrypted content may still arrive.
 """
 
 from __future__ import annotations
@@ -339,7 +340,9 @@ def end_part(choice: Choice, one: ItemPart) -> None:
         set_value(choice, one, closed)
     if one.snapshot is not None:
         held, one.snapshot = one.snapshot, None
-        _show(choice, one, held, None)
+        continued = held[: one.again]  # the deltas did not repeat all of the snapshot
+        choice.shared.spend_text(byte_length(continued))
+        _show(choice, one, held + continued, None)
     tail = one.joiner.flush()
     if tail:
         choice.shared.out.diagnose("lone_surrogate", one.part.part)

@@ -2,9 +2,10 @@
 //! and updates its text.
 //!
 //! Several parts may be open at the same time. A part begins with its opening event or, without one, with its first
-//! text. Text in the opening event is held back until the deltas show whether they repeat or continue it. Complete text
-//! in a later event replaces the streamed text. A reasoning part of an item with an id closes with the item, because
-//! encrypted content may still arrive.
+//! text. Text in the opening event is held back until the deltas show whether they repeat or continue it: they repeat it
+//! if together they begin with all of it, and continue it otherwise, even if the part ends while they equal its
+//! beginning. Complete text in a later event replaces the streamed text. A reasoning part of an item with an id closes
+//! with the item, because encrypted content may still arrive.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::leave;
@@ -667,8 +668,11 @@ pub fn end_part(
     let Some((one, _)) = choice.item_part_mut(part_position) else {
         return Ok(());
     };
-    let (held, tail) = (one.snapshot.take(), one.joiner.finish());
-    if let Some(held) = held {
+    let (held, again, tail) = (one.snapshot.take(), one.again, one.joiner.finish());
+    if let Some(mut held) = held {
+        // The deltas did not repeat all of the snapshot, so they continue it.
+        ctx.spend_bytes(again)?;
+        held.extend_from_within(..again);
         show(ctx, choice, part_position, &held, None);
     }
     if let Some(tail) = tail {

@@ -142,10 +142,9 @@ def _finish_arguments(choice: Choice, call: Call, *, ended: bool) -> None:
         out.diagnose("lone_surrogate", call.part)
         append_to_arguments(choice, call, tail.encode(), call.index, header=False, identified=True)
     call.settle_merge()
-    if not ended:
-        return
-    close_shared_id(choice, call)
-    push = call.text.end()
+    if ended:
+        close_shared_id(choice, call)
+    push = call.text.end() if ended else call.text.drop_replay()
     if push.change is Change.REPLACED:
         call_events.reset(choice, call)
     if push.code is not None:

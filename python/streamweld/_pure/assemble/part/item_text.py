@@ -46,6 +46,7 @@ __all__ = [
     "repeat_part",
     "report_conflict",
     "report_late_part",
+    "report_unfinished_repetitions",
     "set_value",
     "set_whole_text",
     "take_back",
@@ -192,6 +193,15 @@ def report_late_part(choice: Choice, one: ItemPart) -> None:
     if not one.late_reported:
         one.late_reported = True
         choice.shared.out.diagnose("late_delta", one.part.part)
+
+
+def report_unfinished_repetitions(choice: Choice, item: Item) -> None:
+    """Report the repetitions of closed parts that the choice ended before they were complete. They were dropped, because
+    no event showed that they were new text.
+    """
+    for one in item.parts:
+        if not one.part.open and one.repeated is not None and 0 < one.repeated < one.length:
+            report_late_part(choice, one)
 
 
 def put_metadata(choice: Choice, one: ItemPart, metadata: str | None) -> None:

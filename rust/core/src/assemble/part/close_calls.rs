@@ -162,15 +162,17 @@ fn finish_arguments(
         return Ok(());
     };
     call.settle_merge();
-    if !ended {
-        return Ok(());
+    if ended {
+        close_shared_id(ctx, choice, slot)?;
     }
-    close_shared_id(ctx, choice, slot)?;
     let Some(call) = choice.get_mut(slot) else {
         return Ok(());
     };
     let part = call.part;
-    let push = call.text.end();
+    let push = match ended {
+        true => call.text.end(),
+        false => call.text.drop_replay(),
+    };
     if push.change == Change::Replaced {
         call_events::reset(ctx.out, choice, slot);
     }

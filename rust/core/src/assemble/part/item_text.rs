@@ -408,6 +408,25 @@ pub fn report_late_part(
     ctx.report(Code::LATE_DELTA, part.part)
 }
 
+/// Reports the repetitions of closed parts that the choice ended before they were complete. They were dropped, because no
+/// event showed that they were new text.
+pub fn report_unfinished_repetitions(
+    ctx: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+) -> ParseResult {
+    for part_position in choice.part_positions(item) {
+        let unfinished = choice.item_part(part_position).is_some_and(|(one, part)| {
+            let end = one.repeated.unwrap_or_default();
+            !part.open && end > 0 && end < part.text.len()
+        });
+        if unfinished {
+            report_late_part(ctx, choice, part_position)?;
+        }
+    }
+    Ok(())
+}
+
 /// Stores metadata, which the closing event of the part will contain.
 pub fn put_metadata(
     ctx: &mut RuleContext<'_, '_>,

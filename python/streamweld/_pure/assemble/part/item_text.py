@@ -196,8 +196,8 @@ def report_late_part(choice: Choice, one: ItemPart) -> None:
 
 
 def report_unfinished_repetitions(choice: Choice, item: Item) -> None:
-    """Report the repetitions of closed parts that the choice ended before they were complete. They were dropped, because
-    no event showed that they were new text.
+    """Report the repetitions of closed parts that the end of the choice cut short. They were dropped, because no event
+    showed that they were new text.
     """
     for one in item.parts:
         if not one.part.open and one.repeated is not None and 0 < one.repeated < one.length:

@@ -408,8 +408,8 @@ pub fn report_late_part(
     ctx.report(Code::LATE_DELTA, part.part)
 }
 
-/// Reports the repetitions of closed parts that the choice ended before they were complete. They were dropped, because no
-/// event showed that they were new text.
+/// Reports the repetitions of closed parts that the end of the choice cut short. They were dropped, because no event
+/// showed that they were new text.
 pub fn report_unfinished_repetitions(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -688,11 +688,12 @@ pub fn end_part(
         return Ok(());
     };
     let (held, again, tail) = (one.snapshot.take(), one.again, one.joiner.finish());
-    if let Some(mut held) = held {
+    if let Some(held) = held {
         // The deltas did not repeat all of the snapshot, so they continue it.
-        ctx.spend_bytes(again)?;
-        held.extend_from_within(..again);
-        show(ctx, choice, part_position, &held, None);
+        let continued = held.get(..again).unwrap_or_default();
+        ctx.spend_bytes(continued.len())?;
+        let text = [held.as_str(), continued].concat();
+        show(ctx, choice, part_position, &text, None);
     }
     if let Some(tail) = tail {
         ctx.report(Code::LONE_SURROGATE, number)?;

@@ -143,7 +143,7 @@ def test_the_first_takes_the_text_of_its_second_announcement() -> None:
         ("Hello", ["He", "llo"], "Hello"),
         ("Hello", ["He", "y"], "HelloHey"),
         ("Hello", [], "Hello"),
-        ("Hello", ["He"], "Hello"),
+        ("Hello", ["He"], "HelloHe"),
         ("", ["a"], "a"),
     ],
 )

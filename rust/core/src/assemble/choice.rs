@@ -106,6 +106,23 @@ impl ByIndex {
             *entry = Some(slot);
         }
     }
+
+    /// Removes the index if it refers to the call at `slot`.
+    pub fn release(&mut self, index: i64, slot: usize) {
+        if self.get(index) != Some(slot) {
+            return;
+        }
+        match ByIndex::position(index) {
+            Some(position) => {
+                if let Some(entry) = self.low.get_mut(position) {
+                    *entry = None;
+                }
+            }
+            None => {
+                self.higher.remove(&index);
+            }
+        }
+    }
 }
 
 /// The calls of one type (JSON or free-form) that more text may be appended to. A JSON call is open while its text is

@@ -248,10 +248,7 @@ class ArgumentText:
             if doubled:
                 # Every fragment arrived twice, but the text as received is valid JSON. Keep it and report the doubling.
                 return PushResult(Change.KEPT, "args_doubled")
-            if self.replayed:
-                self.replayed = 0
-                return PushResult(Change.KEPT, "args_replay_dropped")
-            return _KEPT
+            return self.drop_replay()
         if self.automaton.copy().finish() == "complete":
             return _KEPT
         if single is not None and doubled:
@@ -262,10 +259,14 @@ class ArgumentText:
             if _is_object(last):
                 self._become(last)
                 return PushResult(Change.REPLACED, None if self._cumulative_reported else "args_cumulative")
-        if self.replayed:
-            self.replayed = 0
-            return PushResult(Change.KEPT, "args_restart")
-        return _KEPT
+        return self.drop_replay()
+
+    def drop_replay(self) -> PushResult:
+        """Drop a repetition that was held back (A6), because the input ended before it was complete."""
+        if not self.replayed:
+            return _KEPT
+        self.replayed = 0
+        return PushResult(Change.KEPT, "args_replay_dropped" if self.complete else "args_restart")
 
     def _observe(self, piece: bytes) -> None:
         """Check whether A4' and A5' are still possible after this fragment. In a conformant stream, the second fragment

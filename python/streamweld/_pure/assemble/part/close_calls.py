@@ -142,10 +142,9 @@ def _finish_arguments(choice: Choice, call: Call, *, ended: bool) -> None:
         out.diagnose("lone_surrogate", call.part)
         append_to_arguments(choice, call, tail.encode(), call.index, header=False, identified=True)
     call.settle_merge()
-    if not ended:
-        return
-    close_shared_id(choice, call)
-    push = call.text.end()
+    if ended:
+        close_shared_id(choice, call)
+    push = call.text.end() if ended else call.text.drop_replay()
     if push.change is Change.REPLACED:
         call_events.reset(choice, call)
     if push.code is not None:
@@ -352,10 +351,8 @@ def _dedupe(choice: Choice) -> None:
 def _identify(choice: Choice, call: Call) -> str:
     shared = choice.shared
     wire = _wire_id(choice, call)
-    first = call.first
-    while first is not None and first.dropped:
-        first = first.first
-    if wire is not None and first is not None and first.has_id(wire):
+    first = None if wire is None else _first_with_id(call, wire)
+    if wire is not None and first is not None:
         # The earlier call may still be open, so the id is reserved for it.
         first.keeps_id |= first.outcome is None and _wire_id(choice, first) == wire and not shared.is_taken(wire)
         shared.ids_given.add(wire)  # two calls received the id, even if as an alias
@@ -367,6 +364,17 @@ def _identify(choice: Choice, call: Call) -> str:
         allowed = wire is None and shared.ids_optional
         shared.out.diagnose("id_absent" if allowed else "id_minted", call.part, given)
     return given
+
+
+def _first_with_id(call: Call, identity: str) -> Call | None:
+    """Return the first of the earlier calls that received this id, or None. Excludes dropped calls."""
+    found, earlier = None, call.first
+    while earlier is not None and (earlier.dropped or earlier.has_id(identity)):
+        found, earlier = found if earlier.dropped else earlier, earlier.first
+    later: Call | None = call
+    while found is not None and later is not None and later is not found:
+        later.first, later = found, later.first  # later lookups take one step
+    return found
 
 
 def _wire_id(choice: Choice, call: Call) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble.part.item_call import end_call, settle_text
-from streamweld._pure.assemble.part.item_text import finish_item
+from streamweld._pure.assemble.part.item_text import finish_item, report_unfinished_repetitions
 from streamweld._pure.assemble.part.reannounced import decide
 from streamweld._pure.model.delta import Address
 
@@ -40,6 +40,9 @@ def end_items(state: Choice, *, ended: bool) -> None:
 
     `close_calls` closes their calls later, all together.
     """
+    for item in state.item_index.filled:
+        if item.repeats and not item.open:
+            report_unfinished_repetitions(state, item)
     for item in state.item_index.opened():
         if item.first is not None:
             decide(state, item, Address(item.item_id))

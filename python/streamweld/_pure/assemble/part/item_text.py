@@ -2,8 +2,9 @@
 
 This module finds the part for an event, and updates its text. Several parts may be open at the same time. A part begins
 with its opening event or, without one, with its first text. Text in the opening event is held back until the deltas
-show whether they repeat or continue it. Complete text in a later event replaces the streamed text. A reasoning part of
-an item with an id closes with the item, because encrypted content may still arrive.
+show whether they repeat or continue it: they repeat it if together they begin with all of it, and continue it
+otherwise, even if the part ends while they equal its beginning. Complete text in a later event replaces the streamed
+text. A reasoning part of an item with an id closes with the item, because encrypted content may still arrive.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ __all__ = [
     "repeat_part",
     "report_conflict",
     "report_late_part",
+    "report_unfinished_repetitions",
     "set_value",
     "set_whole_text",
     "take_back",
@@ -193,6 +195,15 @@ def report_late_part(choice: Choice, one: ItemPart) -> None:
         choice.shared.out.diagnose("late_delta", one.part.part)
 
 
+def report_unfinished_repetitions(choice: Choice, item: Item) -> None:
+    """Report the repetitions of closed parts that the end of the choice cut short. They were dropped, because no event
+    showed that they were new text.
+    """
+    for one in item.parts:
+        if not one.part.open and one.repeated is not None and 0 < one.repeated < one.length:
+            report_late_part(choice, one)
+
+
 def put_metadata(choice: Choice, one: ItemPart, metadata: str | None) -> None:
     """Store metadata, which the closing event of the part will contain."""
     if metadata is None:
@@ -339,7 +350,9 @@ def end_part(choice: Choice, one: ItemPart) -> None:
         set_value(choice, one, closed)
     if one.snapshot is not None:
         held, one.snapshot = one.snapshot, None
-        _show(choice, one, held, None)
+        continued = held[: one.again]  # the deltas did not repeat all of the snapshot
+        choice.shared.spend_text(byte_length(continued))
+        _show(choice, one, held + continued, None)
     tail = one.joiner.flush()
     if tail:
         choice.shared.out.diagnose("lone_surrogate", one.part.part)

@@ -277,6 +277,8 @@ def divide(choice: Choice, call: Call, shared_id: SharedId) -> None:
             call_events.publish(choice, call)
             choice.track(call)
             continue
+        if choice.by_index.get(index) is call:
+            del choice.by_index[index]  # only the other call ever had this index, so no index moves between calls
         other = _sibling(choice, call, index)
         choice.set_first_id(other, call.id)
         other.last_id = call.id

@@ -243,6 +243,14 @@ class AnthropicDecoder:
     def _message_start(
         self, payload: Payload, message: dict[str, Any], extra: Raw, event: str | None, notes: Anomalies
     ) -> None:
+        """Handle `message_start`. The first one starts the message, even if content arrived before it.
+
+        A later one with another id starts the response again: the gateway retried with another upstream, and what it
+        sent so far is dropped (`stream_restarted`). Clients do not expect this: anthropic-python appends both attempts,
+        and @anthropic-ai/sdk raises. Nothing is dropped if the message has its stop reason, if one of its calls is
+        final and may be running, or if the id is the same or missing: what follows is then part of the first message
+        (`message_repeated`), except blocks that repeat earlier ones.
+        """
         path = ("message",)
         identity = notes.clean(notes.a_text(message, path, "id")) or None
         adopts = self._started and self._id is None and not self._reason

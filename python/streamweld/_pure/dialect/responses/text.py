@@ -321,14 +321,16 @@ def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tu
 
 
 def _delta_text(event: Mapping[str, Any], member: str, reader: Reader) -> str | None:
-    """Return the text of a delta. Some gateways send an object that contains the text."""
+    """Return the text of a delta. Some gateways send an object that contains the text, or send it under `text`, the
+    member that final events use.
+    """
+    if event.get(member) is None:
+        member = "text"
     inner = event.get(member)
     if is_object(inner):
         reader.notes.shape((member,))
         text = next((inner[key] for key in _DELTA_MEMBERS if isinstance(inner.get(key), str)), None)
         return text if isinstance(text, str) else None
-    if inner is None and isinstance(event.get("text"), str):
-        member = "text"  # final events use this member, and so do some gateways for deltas
     return reader.text(event, (), member)
 
 

@@ -214,6 +214,8 @@ pub fn divide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -
             continue;
         }
         let id = choice.get(slot).and_then(|call| call.id.clone());
+        // Only the other call ever had this index, so no index moves between calls.
+        choice.by_index.release(index, slot);
         let other = sibling(ctx, choice, slot, Some(index))?;
         if let Some(call) = choice.get_mut(other) {
             call.first = Some(slot);

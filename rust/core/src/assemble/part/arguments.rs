@@ -279,11 +279,7 @@ impl ArgumentText {
                 // doubling.
                 return repaired(Change::Kept, Some(Code::ARGS_DOUBLED));
             }
-            if self.replayed > 0 {
-                self.replayed = 0;
-                return repaired(Change::Kept, Some(Code::ARGS_REPLAY_DROPPED));
-            }
-            return plainly(Change::Kept);
+            return self.drop_replay();
         }
         if self.automaton.finish() == Status::Complete {
             return plainly(Change::Kept);
@@ -300,11 +296,19 @@ impl ArgumentText {
                 return repaired(Change::Replaced, code);
             }
         }
-        if self.replayed > 0 {
-            self.replayed = 0;
-            return repaired(Change::Kept, Some(Code::ARGS_RESTART));
+        self.drop_replay()
+    }
+
+    /// Drops a repetition that was held back (A6), because the input ended before it was complete.
+    pub fn drop_replay(&mut self) -> PushResult<'static> {
+        if std::mem::take(&mut self.replayed) == 0 || self.begins_again {
+            return plainly(Change::Kept); // the repetition of a message was reported
         }
-        plainly(Change::Kept)
+        let code = match self.is_complete() {
+            true => Code::ARGS_REPLAY_DROPPED,
+            false => Code::ARGS_RESTART,
+        };
+        repaired(Change::Kept, Some(code))
     }
 
     /// Returns true if the fragment equals the previous one (A5).

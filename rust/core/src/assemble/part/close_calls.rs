@@ -162,15 +162,17 @@ fn finish_arguments(
         return Ok(());
     };
     call.settle_merge();
-    if !ended {
-        return Ok(());
+    if ended {
+        close_shared_id(ctx, choice, slot)?;
     }
-    close_shared_id(ctx, choice, slot)?;
     let Some(call) = choice.get_mut(slot) else {
         return Ok(());
     };
     let part = call.part;
-    let push = call.text.end();
+    let push = match ended {
+        true => call.text.end(),
+        false => call.text.drop_replay(),
+    };
     if push.change == Change::Replaced {
         call_events::reset(ctx.out, choice, slot);
     }
@@ -434,13 +436,28 @@ fn identify(
     Ok(given)
 }
 
-/// Returns the slot of the earlier call that has the same id, and that id. Returns `None` if no earlier call has it.
-fn reuse_of(choice: &Choice, slot: usize, last: bool) -> Option<(usize, String)> {
+/// Returns the slot of the first of the earlier calls that received the id of this call, and that id. Returns `None` if
+/// no earlier call received it. Excludes dropped calls.
+fn reuse_of(choice: &mut Choice, slot: usize, last: bool) -> Option<(usize, String)> {
     let call = choice.get(slot)?;
-    let wire = call.wire_id(last)?;
-    let mut first = choice.get(call.first?)?;
-    while first.dropped {
-        first = choice.get(first.first?)?;
+    let wire = call.wire_id(last)?.to_owned();
+    let (mut found, mut earlier) = (None, call.first);
+    while let Some(call) = earlier.and_then(|slot| choice.get(slot)) {
+        if !call.dropped {
+            if !call.has_id(&wire) {
+                break;
+            }
+            found = Some(call.slot);
+        }
+        earlier = call.first;
     }
-    first.has_id(wire).then(|| (first.slot, wire.to_owned()))
+    let found = found?;
+    let mut later = Some(slot);
+    while let Some(call) = later
+        .filter(|slot| *slot != found)
+        .and_then(|slot| choice.get_mut(slot))
+    {
+        later = call.first.replace(found); // later lookups take one step
+    }
+    Some((found, wire))
 }

@@ -6,6 +6,7 @@ use crate::assemble::choice::Choice;
 use crate::assemble::part::item_call::end_call;
 use crate::assemble::part::item_call::settle_text;
 use crate::assemble::part::item_text::finish_item;
+use crate::assemble::part::item_text::report_unfinished_repetitions;
 use crate::assemble::part::reannounced::decide;
 use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
@@ -49,6 +50,16 @@ pub fn end_item(
 /// Ends all open items of a choice that has ended, and closes their parts. `close_calls` closes their calls later, all
 /// together. `ended`: the choice was not truncated.
 pub fn end_items(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, ended: bool) -> ParseResult {
+    for position in 0..choice.item_index.filled.len() {
+        let item = choice.item_index.filled.get(position).copied();
+        let repeats = |item: &usize| {
+            let record = choice.item_index.get(*item);
+            record.is_some_and(|record| record.repeats && !record.open)
+        };
+        if let Some(item) = item.filter(repeats) {
+            report_unfinished_repetitions(ctx, choice, item)?;
+        }
+    }
     for item in choice.item_index.opened() {
         decide(ctx, choice, item)?;
         choice.item_index.close(item);

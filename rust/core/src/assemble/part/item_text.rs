@@ -2,9 +2,10 @@
 //! and updates its text.
 //!
 //! Several parts may be open at the same time. A part begins with its opening event or, without one, with its first
-//! text. Text in the opening event is held back until the deltas show whether they repeat or continue it. Complete text
-//! in a later event replaces the streamed text. A reasoning part of an item with an id closes with the item, because
-//! encrypted content may still arrive.
+//! text. Text in the opening event is held back until the deltas show whether they repeat or continue it: they repeat it
+//! if together they begin with all of it, and continue it otherwise, even if the part ends while they equal its
+//! beginning. Complete text in a later event replaces the streamed text. A reasoning part of an item with an id closes
+//! with the item, because encrypted content may still arrive.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::leave;
@@ -407,6 +408,25 @@ pub fn report_late_part(
     ctx.report(Code::LATE_DELTA, part.part)
 }
 
+/// Reports the repetitions of closed parts that the end of the choice cut short. They were dropped, because no event
+/// showed that they were new text.
+pub fn report_unfinished_repetitions(
+    ctx: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+) -> ParseResult {
+    for part_position in choice.part_positions(item) {
+        let unfinished = choice.item_part(part_position).is_some_and(|(one, part)| {
+            let end = one.repeated.unwrap_or_default();
+            !part.open && end > 0 && end < part.text.len()
+        });
+        if unfinished {
+            report_late_part(ctx, choice, part_position)?;
+        }
+    }
+    Ok(())
+}
+
 /// Stores metadata, which the closing event of the part will contain.
 pub fn put_metadata(
     ctx: &mut RuleContext<'_, '_>,
@@ -667,9 +687,13 @@ pub fn end_part(
     let Some((one, _)) = choice.item_part_mut(part_position) else {
         return Ok(());
     };
-    let (held, tail) = (one.snapshot.take(), one.joiner.finish());
+    let (held, again, tail) = (one.snapshot.take(), one.again, one.joiner.finish());
     if let Some(held) = held {
-        show(ctx, choice, part_position, &held, None);
+        // The deltas did not repeat all of the snapshot, so they continue it.
+        let continued = held.get(..again).unwrap_or_default();
+        ctx.spend_bytes(continued.len())?;
+        let text = [held.as_str(), continued].concat();
+        show(ctx, choice, part_position, &text, None);
     }
     if let Some(tail) = tail {
         ctx.report(Code::LONE_SURROGATE, number)?;

@@ -27,6 +27,13 @@ use crate::model::spec::Code;
 use crate::model::unmodelled::MembersOf;
 
 impl Anthropic {
+    /// Handles `message_start`. The first one starts the message, even if content arrived before it.
+    ///
+    /// A later one with another id starts the response again: the gateway retried with another upstream, and what it
+    /// sent so far is dropped (`stream_restarted`). Clients do not expect this: anthropic-python appends both attempts,
+    /// and @anthropic-ai/sdk raises. Nothing is dropped if the message has its stop reason, if one of its calls is final
+    /// and may be running, or if the id is the same or missing: what follows is then part of the first message
+    /// (`message_repeated`), except blocks that repeat earlier ones.
     pub(crate) fn message_start<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -204,21 +204,27 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         self.text_in(self.slots.get(field), Pointer::ROOT, field.name)
     }
 
-    /// Returns the text of a delta. Some gateways send an object that contains the text.
+    /// Returns the text of a delta. Some gateways send an object that contains the text, or send it under `text`.
     #[inline]
     pub(crate) fn text_of_delta(&mut self, field: Field) -> Option<Text<'a>> {
         let text = self.text_of_event(field);
         text.or_else(|| self.text_elsewhere(field))
     }
 
-    /// Returns the text inside an object. If the member is absent, returns the value of `text`, the member that final
-    /// events use.
+    /// Returns the text inside an object. If the member is absent, uses the value of `text`, the member that final events
+    /// use.
     #[cold]
-    fn text_elsewhere(&self, field: Field) -> Option<Text<'a>> {
-        let Some(raw) = present(self.slots.get(field)) else {
-            return text(self.slots.get(FACTS.fields.text)?);
-        };
-        let holder = Object::of(raw)?;
+    fn text_elsewhere(&mut self, field: Field) -> Option<Text<'a>> {
+        let mut slot = self.slots.get(field);
+        if present(slot).is_none() {
+            let field = FACTS.fields.text;
+            let text = self.text_of_event(field);
+            if text.is_some() {
+                return text;
+            }
+            slot = self.slots.get(field);
+        }
+        let holder = Object::of(present(slot)?)?;
         let mut texts = DELTA_MEMBERS
             .iter()
             .filter_map(|member| holder.present(member));

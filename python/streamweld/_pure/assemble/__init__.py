@@ -239,6 +239,21 @@ class Assembler(ItemSurface, AttachedSurface):
         if not self._over:
             self._choice(choice).textual.attribute(signature, encrypted_content, details)
 
+    def open_reasoning(self, choice: int) -> str:
+        """Return the text of the open reasoning part of the choice, or an empty string if none is open."""
+        state = self._choices.get(choice)
+        part = None if state is None else state.textual.current
+        return part.text() if part is not None and part.channel == "reasoning" else ""
+
+    def end_reasoning(self, choice: int, signature: str | None, encrypted_content: str | None) -> None:
+        """Close the open reasoning part of the choice with these attributes. If there is none, or if the attributes are
+        encrypted content, they become a part without text.
+        """
+        if not self._over:
+            state = self._choice(choice)
+            call_events.flush_unstarted(state)
+            state.textual.end_reasoning(signature, encrypted_content)
+
     def annotations(self, choice: int, raw_list: str) -> None:
         """Add annotations to the open text part. If no text part is open, the next one gets them. `raw_list` is the
         text of a JSON array.

@@ -339,6 +339,36 @@ impl Assembler {
         choice.textual.attribute(&mut ctx, attributes)
     }
 
+    /// Returns the text of the open reasoning part of the choice, or an empty string if none is open.
+    pub fn open_reasoning(&self, choice: i32) -> &str {
+        let part = self.choices.find(choice);
+        let part = part.and_then(|choice| choice.textual.current());
+        let part = part.filter(|part| part.channel == Channel::Reasoning);
+        part.map_or("", |part| part.text.as_str())
+    }
+
+    /// Closes the open reasoning part of the choice with these attributes. If there is none, or if the attributes are
+    /// encrypted content, they become a part without text.
+    pub fn end_reasoning(
+        &mut self,
+        out: &mut Output<'_>,
+        index: i32,
+        signature: Option<&str>,
+        encrypted_content: Option<&str>,
+    ) -> ParseResult {
+        if self.over {
+            return Ok(());
+        }
+        let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
+        call_events::flush_unstarted(ctx.out, choice, None);
+        let attributes = Attributes {
+            signature: signature.map(str::to_owned),
+            encrypted_content: encrypted_content.map(str::to_owned),
+            details: Vec::new(),
+        };
+        choice.textual.end_reasoning(&mut ctx, attributes)
+    }
+
     /// Adds annotations to the open text part. If no text part is open, the next one gets them. `list` is the text of a
     /// JSON array.
     pub fn annotations(&mut self, out: &mut Output<'_>, index: i32, list: &str) -> ParseResult {

@@ -25,7 +25,7 @@ from streamweld._pure.dialect.chat.error import read_choice_error
 from streamweld._pure.dialect.chat.metadata import CHOICE_FIELDS, DELTA_FIELDS, TOOL_USE_FIELDS, PendingMetadata
 from streamweld._pure.dialect.chat.readers import RUNS_CALLS, Readers, is_content, is_mergeable
 from streamweld._pure.dialect.chat.reasoning import MEMBERS as REASONING_MEMBERS
-from streamweld._pure.dialect.chat.reasoning import ReasoningReader, SoFar, SplitPairs, whole_reasoning
+from streamweld._pure.dialect.chat.reasoning import ReasoningReader, SoFar, SplitPairs, ThinkingBlocks, whole_reasoning
 from streamweld._pure.dialect.chat.usage import read_usage_member
 from streamweld._pure.dialect.think_tags import NOTHING, ThinkSplitter, split_whole
 from streamweld._pure.json.kinds import is_array, is_object
@@ -41,13 +41,14 @@ if TYPE_CHECKING:
     from streamweld._pure.dialect.anomalies import Anomalies
     from streamweld._pure.dialect.chat.calls import CallReader
     from streamweld._pure.dialect.chat.content import Piece
-    from streamweld._pure.dialect.chat.reasoning import Thought
+    from streamweld._pure.dialect.chat.reasoning import Block, Thought
     from streamweld._pure.dialect.think_tags import Carrier
     from streamweld._pure.dialect.upstream_error import ErrorFields
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Path, Payload
     from streamweld._pure.model.delta import Fragment
     from streamweld._pure.model.output import Output
+    from streamweld.events import ReasoningKind
 
 
 ABSENT_REASONS = frozenset(DIALECTS["chat"]["absent_reasons"])
@@ -117,6 +118,7 @@ class ChoiceReader:
         "_attached",
         "_audio",
         "_audio_size",
+        "_blocks",
         "_kept_members",
         "_loses_members",
         "_legacy_form",
@@ -150,6 +152,7 @@ class ChoiceReader:
 
     def _begin(self) -> None:
         self._reasoning = ReasoningReader()
+        self._blocks = ThinkingBlocks()
         self._think = (
             ThinkSplitter(self.index, self._assembler, self._tools.out.diagnose)
             if self._tools.inline_reasoning
@@ -350,7 +353,9 @@ class ChoiceReader:
             thinks = not REASONING_MEMBERS.isdisjoint(delta)
             thought = self._reasoning.read(payload, delta, path, pending_metadata.members, notes) if thinks else None
             if thought is not None and self._messages is not None:
-                thought = replace(thought, text=self._unseen(self._messages.reasoning, thought.text))
+                text = thought.text or "".join([block.text for block in thought.blocks])
+                blocks = tuple([replace(block, text="") for block in thought.blocks])
+                thought = replace(thought, text=self._unseen(self._messages.reasoning, text), blocks=blocks)
             notes.report()
             if thought is not None:
                 self._think_of(thought, pending_metadata, restates=restates)
@@ -424,26 +429,39 @@ class ChoiceReader:
 
     def _think_of(self, thought: Thought, pending_metadata: Carrier, *, restates: bool) -> None:
         details = thought.details
-        drops = restates and self._tools.drop_restated and bool(thought.text)
-        if drops and self._assembler.restates(self.index, "reasoning", thought.text):
+        blocks, rest, again = self._blocks.divide(thought, lambda: self._assembler.open_reasoning(self.index))
+        text = "".join([block.text for block in blocks]) + rest
+        drops = restates and self._tools.drop_restated and bool(text)
+        if drops and self._assembler.restates(self.index, "reasoning", text):
             self._tools.out.mark_misread("text_again")  # clients would append the repetition
-            thought = replace(thought, text="", repeated=True)
+            blocks, rest, text = [replace(block, text="") for block in blocks], "", ""
+            again = True
         if thought.doubt:
             self._tools.out.diagnose("ambiguous_cumulative", detail=thought.doubt)
-        self._keep_reasoning(thought, has_text=bool(thought.text))
-        if thought.text:
+        self._keep_reasoning(thought, has_text=bool(text))
+        if text:
             self._has_text = True
             if self._think is not None:
-                self._think.field(thought.text)
-            self._assembler.reasoning(self.index, "raw", thought.text, pending_metadata.take())
+                self._think.field(text)
+        for block in blocks:
+            self._end_block(block, pending_metadata)
+        if rest:
+            kind: ReasoningKind = "thinking" if thought.blocks else "raw"
+            self._assembler.reasoning(self.index, kind, rest, pending_metadata.take())
         if details is not None:
             self._assembler.reasoning_attributes(self.index, details.signature, details.encrypted, details.raw)
         if thought.signature:
             self._assembler.reasoning_attributes(self.index, thought.signature, None, None)
-        if thought.repeated and not self._repetition_reported:
+        if (thought.repeated or again) and not self._repetition_reported:
             # Report repeated reasoning only once, because a gateway that repeats reasoning does so in every chunk.
             self._repetition_reported = True
             self._tools.out.diagnose("reasoning_repeated")
+
+    def _end_block(self, block: Block, pending_metadata: Carrier) -> None:
+        """Emit the rest of a block, and its signature or encrypted content."""
+        if block.text:
+            self._assembler.reasoning(self.index, "thinking", block.text, pending_metadata.take())
+        self._assembler.end_reasoning(self.index, block.signature, block.encrypted)
 
     def _keep_reasoning(self, thought: Thought, *, has_text: bool) -> None:
         """Record for the repair stage which members contained the reasoning of a delta."""
@@ -479,7 +497,8 @@ class ChoiceReader:
         thought = whole_reasoning(payload, message, path, pending_metadata.members, notes)
         pieces = read_content(payload, message.get("content"), (*path, "content"), notes)
         text = _joined(pieces, "text")
-        reasoning = thought.text or _joined(pieces, "reasoning")
+        blocks, rest, _ = self._blocks.divide(thought, str)
+        reasoning = "".join([block.text for block in blocks]) + rest or _joined(pieces, "reasoning")
         if self._tools.inline_reasoning and text:
             inline, text = split_whole(notes.clean(text))
             reasoning = reasoning or inline
@@ -491,9 +510,15 @@ class ChoiceReader:
             fragments = self._tools.calls.tool_uses(payload, message, path, notes, is_call=False)
         fragments = fragments or self._outer_fragments(chunk, outside)
         notes.report()
-        if not self._has_text:
+        streamed = self._has_text
+        if not streamed:
             self._keep_reasoning(thought, has_text=bool(reasoning))
         self._has_text = True
+        for block in blocks:
+            if streamed:
+                self._assembler.reasoning_attributes(self.index, block.signature, block.encrypted, None)
+            else:
+                self._end_block(block, NOTHING)
         # Emit the attributes of reasoning first, because the message opens and closes its parts.
         details = thought.details
         if details is not None:

@@ -11,6 +11,7 @@ use crate::dialect::anomalies::Pointer;
 use crate::dialect::chat::calls;
 use crate::dialect::chat::content;
 use crate::dialect::chat::content::ContentPiece;
+use crate::dialect::chat::content::concat;
 use crate::dialect::chat::payload_kind::legacy_text;
 use crate::dialect::chat::read;
 use crate::dialect::chat::read::Choice;
@@ -21,8 +22,11 @@ use crate::dialect::chat::readers::Readers;
 use crate::dialect::chat::readers::has_members;
 use crate::dialect::chat::readers::is_filled;
 use crate::dialect::chat::reasoning;
+use crate::dialect::chat::reasoning::Block;
 use crate::dialect::chat::reasoning::Details;
+use crate::dialect::chat::reasoning::DividedThought;
 use crate::dialect::chat::reasoning::Progress;
+use crate::dialect::chat::reasoning::ThinkingBlocks;
 use crate::dialect::chat::reasoning::Thought;
 use crate::dialect::chat::reasoning::WholeDetails;
 use crate::dialect::chat::usage;
@@ -149,6 +153,7 @@ pub(crate) struct ChoiceState {
     pub(crate) index: i32,
     pub(crate) think: Option<Box<Think>>,
     pub(crate) details: Progress,
+    pub(crate) blocks: ThinkingBlocks,
     /// JSON values of the `audio` member. When the stream ends, they are attached to the last event of the choice.
     pub(crate) audio: Vec<String>,
     pub(crate) audio_size: Growth,
@@ -190,6 +195,7 @@ impl ChoiceState {
             index,
             think: inline_reasoning.then(Box::default),
             details: Progress::default(),
+            blocks: ThinkingBlocks::default(),
             audio: Vec::new(),
             audio_size: Growth::default(),
             attached: false,
@@ -287,6 +293,7 @@ impl ChoiceState {
                 wire.assembler.restart(wire.out, self.index)?;
                 self.think = self.think.take().map(|_| Box::default());
                 self.details = Progress::default();
+                self.blocks = ThinkingBlocks::default();
                 self.has_text = false;
                 self.uses_tool = false;
                 self.legacy_form = LegacyForm::Unknown;
@@ -533,10 +540,19 @@ impl ChoiceState {
         if !reading.tail {
             let mut thought = reasoning::read(delta, notes, at);
             notes.report(wire)?;
-            if let (Some(messages), Some(text)) = (&mut self.messages, &mut thought.text) {
-                let (new, again) = messages.reasoning.next(text);
-                *text = new;
-                messages.report(wire, again)?;
+            if let Some(messages) = &mut self.messages {
+                let has_details = |details: &Details<'_>| !details.text.is_empty();
+                let is_plain = thought.details.as_ref().is_some_and(has_details);
+                let texts = thought.blocks.iter_mut();
+                let texts: Vec<_> = texts.map(|block| mem::take(&mut block.text)).collect();
+                if thought.text.is_none() && !is_plain {
+                    thought.text = Some(concat(texts)).filter(|text| !text.is_empty());
+                }
+                if let Some(text) = &mut thought.text {
+                    let (new, again) = messages.reasoning.next(text);
+                    *text = new;
+                    messages.report(wire, again)?;
+                }
             }
             pending_metadata.own.extend(&thought.extra);
             if reading.learns && thought.has_content() {
@@ -818,8 +834,10 @@ impl ChoiceState {
             names,
             details,
             signature,
+            blocks,
             ..
         } = thought;
+        let kind = if blocks.is_empty() { "raw" } else { "thinking" };
         let mut begins_again = false;
         if let Some(details) = details.as_ref().filter(|details| !details.text.is_empty()) {
             if text.is_some() {
@@ -842,24 +860,39 @@ impl ChoiceState {
                 text = Some(new);
             }
         }
-        let mut text = text.filter(|text| !text.is_empty());
-        if let Some(again) = text.as_ref().filter(|_| closes)
-            && self.restates(wire, Channel::Reasoning, again)
-        {
+        let mut divided = if blocks.is_empty() {
+            DividedThought {
+                text: text.unwrap_or_default(),
+                ..DividedThought::default()
+            }
+        } else {
+            let shown = wire.assembler.open_reasoning(self.index);
+            self.blocks.divide(blocks, text, shown)
+        };
+        repeated |= divided.repeated;
+        let mut whole = divided.whole();
+        if closes && !whole.is_empty() && self.restates(wire, Channel::Reasoning, &whole) {
             wire.out.mark_misread("text_again");
-            (text, repeated) = (None, true);
+            divided.clear();
+            (whole, repeated) = (Text::default(), true);
         }
         // Clients would append the repeated text.
         let is_kept = |details: &&Details<'_>| !begins_again || details.is_sealed();
         let kept = details.as_ref().filter(is_kept);
-        self.keep_reasoning(wire.out, names, kept, text.is_some());
-        if let Some(text) = text {
+        self.keep_reasoning(wire.out, names, kept, !whole.is_empty());
+        if !whole.is_empty() {
             self.has_text = true;
             if let Some(think) = &mut self.think {
-                think.field(&text.body);
+                think.field(&whole.body);
             }
+        }
+        for block in divided.ended {
+            self.end_block(wire, block, Some(&mut *pending_metadata))?;
+        }
+        if !divided.text.is_empty() {
+            let metadata = pending_metadata.text();
             wire.assembler
-                .reasoning(wire.out, self.index, "raw", text, pending_metadata.text())?;
+                .reasoning(wire.out, self.index, kind, divided.text, metadata)?;
             pending_metadata.mark_attached();
         }
         if let Some(details) = &details {
@@ -873,6 +906,26 @@ impl ChoiceState {
             wire.out.diagnose(Code::REASONING_REPEATED, None, "")?;
         }
         Ok(())
+    }
+
+    /// Emits the rest of a block, and its signature or encrypted content.
+    pub(crate) fn end_block(
+        &self,
+        wire: &mut DecodeContext<'_, '_>,
+        block: Block<'_>,
+        pending_metadata: Option<&mut PendingMetadata<'_, '_>>,
+    ) -> ParseResult {
+        let (assembler, index) = (&mut wire.assembler, self.index);
+        if !block.text.is_empty() {
+            let mut pending_metadata = pending_metadata;
+            let metadata = pending_metadata.as_mut().and_then(|pending| pending.text());
+            assembler.reasoning(wire.out, index, "thinking", block.text, metadata)?;
+            if let Some(pending_metadata) = pending_metadata {
+                pending_metadata.mark_attached();
+            }
+        }
+        let (signature, encrypted) = (block.signature.as_deref(), block.encrypted.as_deref());
+        assembler.end_reasoning(wire.out, index, signature, encrypted)
     }
 
     /// Records for the repair stage which members contained the reasoning of a delta.

@@ -29,6 +29,7 @@ use crate::dialect::chat::reasoning::Progress;
 use crate::dialect::chat::reasoning::ThinkingBlocks;
 use crate::dialect::chat::reasoning::Thought;
 use crate::dialect::chat::reasoning::WholeDetails;
+use crate::dialect::chat::side_calls::SideCalls;
 use crate::dialect::chat::usage;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
@@ -176,6 +177,7 @@ pub(crate) struct ChoiceState {
     /// True once a delta contained a `tool_use` call. Later deltas without a type may continue this call.
     pub(crate) uses_tool: bool,
     pub(crate) legacy_form: LegacyForm,
+    pub(crate) side_calls: SideCalls,
     /// Set if the choice streams `message` instead of `delta`.
     pub(crate) messages: Option<Box<MessageDeltas>>,
     pub(crate) readers: Readers,
@@ -207,6 +209,7 @@ impl ChoiceState {
             has_text: false,
             uses_tool: false,
             legacy_form: LegacyForm::Unknown,
+            side_calls: SideCalls::default(),
             messages: None,
             readers: Readers::default(),
         }
@@ -291,6 +294,7 @@ impl ChoiceState {
             let role = delta.role.is_some_and(|raw| raw.kind == Kind::String);
             if reading.new_id && self.has_text && role {
                 wire.assembler.restart(wire.out, self.index)?;
+                self.side_calls.restart(wire)?;
                 self.think = self.think.take().map(|_| Box::default());
                 self.details = Progress::default();
                 self.blocks = ThinkingBlocks::default();
@@ -315,6 +319,7 @@ impl ChoiceState {
         let root = Pointer::ROOT;
         let beside = [(&choice.beside, at), (&choice.beside_chunk, root)];
         let beside = beside.into_iter().filter(|_| other_role.is_none());
+        let mut reads_message = false;
         let mut beside: Vec<_> = beside
             .filter_map(|(beside, at)| Some((&**beside.as_ref()?, at)))
             .collect();
@@ -333,6 +338,7 @@ impl ChoiceState {
                 .delta
                 .as_ref()
                 .is_some_and(|delta| delta.raw().text == raw.text);
+            reads_message = true;
             if absent && self.continues(message, finish.is_some(), reading) {
                 let at = at.member("message");
                 self.delta(
@@ -358,6 +364,8 @@ impl ChoiceState {
                     at.member("message"),
                     mem::take(&mut beside).into_iter().last(),
                 )?;
+            } else {
+                reads_message = false;
             }
             learnable = None;
         }
@@ -372,6 +380,12 @@ impl ChoiceState {
                 closes,
                 reading,
             )?;
+        }
+        if other_role.is_none()
+            && !reading.tail
+            && self.compare_others(wire, choice, delta, message, reads_message)?
+        {
+            learnable = None;
         }
         if let Some(text) = pending_metadata.own.text() {
             if wire.out.wants_wire_facts() && upstream_error.is_none() {
@@ -395,6 +409,7 @@ impl ChoiceState {
             notes.report(wire)?;
             let reason = meaning("chat", &raw_reason);
             let runs = reason.is_some_and(|reason| RUNS_CALLS.contains(&reason));
+            self.side_calls.settle(wire, self.index)?;
             self.readers.end(wire.out, runs);
             wire.assembler
                 .finish(wire.out, self.index, &raw_reason, reason)?;
@@ -403,6 +418,45 @@ impl ChoiceState {
             upstream_error,
             learnable,
         })
+    }
+
+    /// Stores the calls of a payload that are next to other calls, if they do not repeat these. Returns true if the
+    /// payload contains such calls. `reads_message`: false if the message is not read.
+    fn compare_others(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        choice: &Choice<'_>,
+        delta: Option<Object<'_, '_>>,
+        message: Option<Object<'_, '_>>,
+        reads_message: bool,
+    ) -> Result<bool, Fault> {
+        let notes = &mut Anomalies::default(); // anomalies in other places are not reported
+        let limit = wire.out.config.limits.max_tool_index;
+        let (mut used, mut left) = (Vec::new(), Vec::new());
+        let delta = delta.map(|(delta, _)| delta);
+        let message = message.map(|(message, _)| message);
+        for (place, is_read) in [(delta, true), (message, reads_message)] {
+            let Some(place) = place else { continue };
+            left.extend(calls::further_calls(place, limit, notes));
+            if !is_read {
+                left.extend(calls::main_calls(place, limit, notes));
+            }
+        }
+        for place in &choice.side {
+            left.extend(calls::main_calls(place, limit, notes));
+        }
+        if left.is_empty() {
+            return Ok(false);
+        }
+        let message = message.filter(|_| reads_message);
+        let beside = [choice.beside.as_deref(), choice.beside_chunk.as_deref()];
+        for place in [delta, message].into_iter().chain(beside).flatten() {
+            used.extend(calls::main_calls(place, limit, notes));
+        }
+        for fragment in &left {
+            self.side_calls.add(wire, self.index, fragment, &used)?;
+        }
+        Ok(true)
     }
 
     /// Records that the next payload has no unknown members of the choice.
@@ -491,6 +545,7 @@ impl ChoiceState {
         if let Some(think) = &mut self.think {
             emit_released(wire, self.index, think.end(), None)?;
         }
+        self.side_calls.settle(wire, self.index)?;
         if !self.audio.is_empty() {
             let text = format!("{{\"audio\":[{}]}}", mem::take(&mut self.audio).join(","));
             let held = mem::take(&mut self.audio_size);
@@ -584,7 +639,7 @@ impl ChoiceState {
         let mut fragments = fragments(
             wire,
             &mut self.legacy_form,
-            Some(self.index),
+            Some((self.index, &mut self.side_calls)),
             delta,
             notes,
             at,
@@ -687,12 +742,12 @@ pub(crate) enum LegacyForm {
 /// Returns the call fragments in a delta or a message. The fragment in `function_call` comes last; it is omitted if it
 /// repeats a call in `tool_calls`.
 ///
-/// `streamed`: the choice index if `delta` is a delta, whose `function_call` may repeat a call from an earlier delta;
-/// `None` if it is a complete message.
+/// `streamed`: the choice index and the stored calls of the choice if `delta` is a delta, whose `function_call` may
+/// repeat a call from an earlier delta; `None` if it is a complete message.
 pub(crate) fn fragments<'a>(
     wire: &mut DecodeContext<'_, '_>,
     form: &mut LegacyForm,
-    streamed: Option<i32>,
+    streamed: Option<(i32, &mut SideCalls)>,
     delta: &Delta<'a>,
     notes: &mut Anomalies<'a>,
     at: Pointer<'_>,
@@ -720,7 +775,8 @@ pub(crate) fn fragments<'a>(
             if legacy.name.is_some() && *form != LegacyForm::Own {
                 let before = *form;
                 let repeats = calls::is_repeated(&legacy, &out)
-                    || streamed.is_some_and(|index| wire.assembler.mirrors_call(index, &legacy));
+                    || (streamed.as_ref())
+                        .is_some_and(|(index, _)| wire.assembler.mirrors_call(*index, &legacy));
                 *form = if repeats {
                     LegacyForm::Repeated
                 } else {
@@ -733,6 +789,9 @@ pub(crate) fn fragments<'a>(
             }
             if *form == LegacyForm::Repeated {
                 notes.mark_misread("call_in_both_forms");
+                if let Some((_, side_calls)) = streamed {
+                    side_calls.add_legacy(wire, &legacy, &out)?;
+                }
             } else {
                 out.push(legacy);
             }

@@ -78,8 +78,8 @@ impl ChoiceState {
             whole.fragments = calls::tool_uses(message, false, notes, at);
         }
         if let Some((beside, at)) = beside.filter(|_| whole.fragments.is_empty()) {
-            let index = Some(self.index);
-            whole.fragments = fragments(wire, &mut self.legacy_form, index, beside, notes, at)?;
+            let streamed = Some((self.index, &mut self.side_calls));
+            whole.fragments = fragments(wire, &mut self.legacy_form, streamed, beside, notes, at)?;
         }
         notes.report(wire)?;
         let streamed = self.has_text;

@@ -46,7 +46,7 @@ class SideCalls:
         """Store a call unless it repeats a fragment of the same payload (`beside`) or a call so far."""
         text = _text(fragment)
         key = (fragment.id, fragment.name, text)
-        if key in self._known or is_repeated(fragment, beside):
+        if not any(key) or key in self._known or is_repeated(fragment, beside):
             return
         if self._assembler.compare_call(self._index, fragment.id, fragment.name or "", text) != "repeated":
             self._known.add(key)
@@ -54,9 +54,9 @@ class SideCalls:
 
     def add_legacy(self, fragment: Fragment, beside: list[Fragment]) -> None:
         """Store a piece of `function_call`, unless the same payload contains it in another member."""
-        if is_repeated(fragment, beside):
-            return
         text = _text(fragment)
+        if not (fragment.id or fragment.name or text) or is_repeated(fragment, beside):
+            return
         if fragment.name is None and self._legacy is not None:
             self._hold(text)
             self._legacy.pieces.append(text)

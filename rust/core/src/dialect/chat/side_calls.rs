@@ -51,7 +51,7 @@ impl SideCalls {
             owned(&fragment.name),
             text.clone().into_owned(),
         );
-        if self.known.contains(&key) || is_repeated(fragment, beside) {
+        if is_blank(fragment, &text) || self.known.contains(&key) || is_repeated(fragment, beside) {
             return Ok(());
         }
         let (id, name) = (key.0.as_deref(), key.1.as_deref().unwrap_or_default());
@@ -69,10 +69,10 @@ impl SideCalls {
         fragment: &Fragment<'_>,
         beside: &[Fragment<'_>],
     ) -> ParseResult {
-        if is_repeated(fragment, beside) {
+        let text = text(fragment);
+        if is_blank(fragment, &text) || is_repeated(fragment, beside) {
             return Ok(());
         }
-        let text = text(fragment);
         let last = self.legacy.filter(|_| fragment.name.is_none());
         if last.and_then(|last| self.calls.get(last)).is_none() {
             self.legacy = Some(self.calls.len());
@@ -166,6 +166,11 @@ fn growth(size: usize, count: usize) -> Growth {
         bytes: number(size),
         entries: number(count),
     }
+}
+
+/// Returns true if the fragment contains nothing that identifies or extends a call.
+fn is_blank(fragment: &Fragment<'_>, text: &str) -> bool {
+    fragment.id.is_none() && fragment.name.is_none() && text.is_empty()
 }
 
 fn text<'a>(fragment: &Fragment<'a>) -> Cow<'a, str> {

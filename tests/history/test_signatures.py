@@ -4,10 +4,12 @@ dialect, gateway profile, and provider.
 
 from __future__ import annotations
 
+import json
 from base64 import b64decode
 from typing import Any
 
 import pytest
+import streamweld
 from streamweld._spec import load_history
 from streamweld.history import convert
 
@@ -165,6 +167,20 @@ def test_no_signature_is_dropped_in_silence(name: str, provider: str | None) -> 
             if value in str(messages):
                 written = value in str(made.payload) or str(b64decode(value)) in str(made.payload)
                 assert written or value in reported, (gateway, target, value)
+
+
+def test_blocks_of_a_chat_stream_are_replayed_in_order() -> None:
+    blocks = [
+        {"type": "thinking", "thinking": "hm", "signature": SIGNATURE},
+        {"type": "redacted_thinking", "data": ENCRYPTED},
+        {"type": "thinking", "thinking": "so", "signature": CALL_SIGNATURE},
+    ]
+    deltas: list[Any] = [{"thinking_blocks": [block]} for block in blocks]
+    payloads = [{"choices": [{"index": 0, "delta": delta}]} for delta in [*deltas, {"content": "a"}]]
+    stream = "".join([f"data: {json.dumps(one)}\n\n" for one in payloads]) + "data: [DONE]\n\n"
+    made = convert([QUESTION, streamweld.parse(stream.encode())], target="anthropic")
+    assert made.payload["messages"][1]["content"] == [*blocks, {"type": "text", "text": "a"}]
+    assert made.losses == ()
 
 
 @pytest.mark.parametrize("target", ["anthropic", "gemini", "bedrock-converse", "ai-sdk-model", "ai-sdk-ui"])

@@ -91,6 +91,19 @@ def of_chat(turn: int) -> list[bytes]:
     return [*made, chunk({}, "tool_calls" if calls else "stop"), DONE]
 
 
+def of_blocks(turn: int) -> list[bytes]:
+    """Return a response of Chat Completions in which LiteLLM sends the blocks of Anthropic, one entry per event."""
+    made = of_chat(turn)
+    opening: dict[str, Any] = {"type": "thinking", "thinking": thought(turn), "signature": ""}
+    blocks = [
+        {"reasoning_content": thought(turn), "thinking_blocks": [opening]},
+        {"thinking_blocks": [{"type": "thinking", "thinking": "", "signature": secret(turn)}]},
+        {"thinking_blocks": [{"type": "redacted_thinking", "data": secret(turn, "redacted")}]},
+    ]
+    made[1:3] = [chunk(delta).replace(b'"role":"assistant",', b"") for delta in blocks]
+    return made
+
+
 def of_anthropic(turn: int) -> list[bytes]:
     sentence, calls = told(turn)
     usage = {"input_tokens": 7, "output_tokens": 1}
@@ -379,6 +392,19 @@ def test_five_turns(client: str, to: str) -> None:
         assert {name: value for name, value in before.items() if name != CONTAINER[to]} == {
             name: value for name, value in after.items() if name != CONTAINER[to]
         }
+
+
+@pytest.mark.parametrize("client", [name for name in CLIENTS if name != "chat"])
+def test_five_turns_of_thinking_blocks(client: str) -> None:
+    upstream = Upstream(in_turn(*[of_blocks(turn) for turn in range(TURNS)]))
+    with between(upstream, to="chat", gateway="openrouter") as url:
+        last, cities = CLIENTS[client](url)
+    assert (last, cities) == (LAST, [city for turn in CITIES for city in turn])
+    for turn, seen in enumerate(upstream.seen):
+        messages = json.loads(seen.body)["messages"]
+        entries = [one for message in messages for one in message.get("reasoning_details", ())]
+        found = [one.get("signature") or one.get("data") for one in entries]
+        assert found == [secret(at, kind) for at in range(turn) for kind in ("signed", "redacted")]
 
 
 def gateways() -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from streamweld._json import loads_raw
 from streamweld._pure.assemble.attachments import AttachedSurface, Attachments
-from streamweld._pure.assemble.choice import Choice
+from streamweld._pure.assemble.choice import CallComparison, Choice
 from streamweld._pure.assemble.finish_reason import conclude, end_of_calls, take_reason
 from streamweld._pure.assemble.items import ItemSurface
 from streamweld._pure.assemble.part import call_events
@@ -178,7 +178,7 @@ class Assembler(ItemSurface, AttachedSurface):
             self._usage = usage
             if not usage.is_blank():
                 self._out.counted += 1
-                self._shared.counted_at = self._out.ordinal
+                self._shared.counted_at = self._shared.place
 
     def merge_usage(self, usage: Usage) -> None:
         """Merge token counts that arrive in several payloads. Each count that is present replaces the earlier value."""
@@ -223,6 +223,11 @@ class Assembler(ItemSurface, AttachedSurface):
         arguments = fragment.object_arguments or fragment.arguments or ""
         return state is not None and state.mirrors(fragment.name or "", replace_lone_surrogates(arguments).encode())
 
+    def compare_call(self, choice: int, identity: str | None, name: str, arguments: str) -> CallComparison:
+        """Compare a call that was sent next to the calls of the choice with these calls."""
+        state = self._choices.get(choice)
+        return "own" if state is None else state.compare(identity, name, arguments.encode())
+
     def retype_text(self, choice: int) -> None:
         """Turn the open text part into reasoning: the text part closes with empty text, and its text is emitted as
         reasoning.
@@ -239,6 +244,21 @@ class Assembler(ItemSurface, AttachedSurface):
         if not self._over:
             self._choice(choice).textual.attribute(signature, encrypted_content, details)
 
+    def open_reasoning(self, choice: int) -> str:
+        """Return the text of the open reasoning part of the choice, or an empty string if none is open."""
+        state = self._choices.get(choice)
+        part = None if state is None else state.textual.current
+        return part.text() if part is not None and part.channel == "reasoning" else ""
+
+    def end_reasoning(self, choice: int, signature: str | None, encrypted_content: str | None) -> None:
+        """Close the open reasoning part of the choice with these attributes. If there is none, or if the attributes are
+        encrypted content, they become a part without text.
+        """
+        if not self._over:
+            state = self._choice(choice)
+            call_events.flush_unstarted(state)
+            state.textual.end_reasoning(signature, encrypted_content)
+
     def annotations(self, choice: int, raw_list: str) -> None:
         """Add annotations to the open text part. If no text part is open, the next one gets them. `raw_list` is the
         text of a JSON array.
@@ -252,7 +272,7 @@ class Assembler(ItemSurface, AttachedSurface):
         """Apply one fragment of a tool call to the call that it belongs to."""
         if self._over:
             return
-        self._shared.called_at = self._out.ordinal
+        self._shared.called_at = self._shared.place
         state = self._choice(choice)
         if state.closed:
             if fragment.id is not None or fragment.name is not None or fragment.arguments or fragment.object_arguments:
@@ -336,6 +356,10 @@ class Assembler(ItemSurface, AttachedSurface):
         """Store unmodeled members that no other event can contain. The `Finished` event of the choice contains them."""
         if not self._over:
             self._leave(self._choice(choice), metadata)
+
+    def begin_document(self) -> None:
+        """Count a JSON document that is about to be decoded."""
+        self._shared.documents += 1
 
     def hold(self, growth: Growth) -> None:
         """Count data that a decoder is about to store towards `max_text_bytes`. A negative `growth` means that the

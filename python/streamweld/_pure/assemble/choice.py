@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import insort
 from collections import deque
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from streamweld._pure.assemble.part.call import Call
 from streamweld._pure.assemble.part.canonical_json import is_whole
@@ -25,11 +25,15 @@ if TYPE_CHECKING:
     from streamweld._pure.assemble.rule_context import RuleContext
     from streamweld.events import FinishReason
 
-__all__ = ["LEGACY_INDEX", "Choice", "FinishState", "OpenCalls"]
+__all__ = ["LEGACY_INDEX", "CallComparison", "Choice", "FinishState", "OpenCalls"]
 
 LEGACY_INDEX = -1  # internal index of a call that arrives in the legacy member `function_call`
 _MIRRORED = 64  # maximum number of calls with which a call in `function_call` is compared
 _CANDIDATES = 8  # maximum number of unfinished calls that are tried for a fragment that does not identify its call
+
+
+# How a call relates to the other calls of its choice. `unclear`: it differs from them, but may be a part of one.
+CallComparison: TypeAlias = Literal["repeated", "own", "unclear"]
 
 
 class FinishState:
@@ -259,6 +263,26 @@ class Choice:
             if not whole or (call.repeats(arguments) if call.complete else arguments.startswith(call.text.data)):
                 return True
         return False
+
+    def compare(self, identity: str | None, name: str, arguments: bytes) -> CallComparison:
+        """Compare a call that was sent next to the calls of the choice with the last of these calls.
+
+        The beginning of the arguments of a call repeats this call, because some gateways send all deltas so far.
+        """
+        whole = is_whole(arguments)
+        for call in reversed(self.calls[-_MIRRORED:]):
+            is_same = identity is not None and call.has_id(identity)
+            if call.dropped or (name and call.name != name and not is_same):
+                continue
+            goes_on = not call.complete and arguments.startswith(call.text.data)
+            if call.text.data.startswith(arguments) or (
+                whole and (call.repeats(arguments) if call.complete else goes_on)
+            ):
+                return "repeated"
+            if is_same:
+                return "unclear"
+        is_call = bool(name) and (whole or not arguments)
+        return "own" if is_call and len(self.calls) <= _MIRRORED else "unclear"
 
     def mark_ambiguous(self, chosen: Call, code: str) -> None:
         """Mark the other open calls as ambiguous, because the fragment that `chosen` received may belong to one of

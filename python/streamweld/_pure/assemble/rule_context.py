@@ -45,6 +45,7 @@ class RuleContext:
         "ids_given",
         "called_at",
         "counted_at",
+        "documents",
         "ids_optional",
         "ids_seen",
         "out",
@@ -65,17 +66,23 @@ class RuleContext:
         self.ids_given: set[str] = set()  # the call ids that final events have reported or that a call has reserved
         self._next_suffix: dict[str, int] = {}
         self.ids_optional = False  # calls may lack an id in this dialect
-        self.called_at = 0  # ordinal of the payload with the last call fragment
-        self.counted_at: int | None = None  # ordinal of the payload with the last token counts
+        self.documents = 0  # number of JSON documents so far; one payload may contain several
+        self.called_at = (0, 0)  # ordinal of the payload, and number of the document, with the last call fragment
+        self.counted_at: tuple[int, int] | None = None  # the same of the last token counts
 
     @property
     def is_counted(self) -> bool:
-        """True if token counts arrived in a later payload than the last call fragment.
+        """True if token counts arrived in a later document than the last call fragment.
 
         The response is then complete, because gateways count the tokens of a complete response. Counts in the same
-        payload as a fragment do not show this, because some gateways send counts in every chunk.
+        document as a fragment do not show this, because some gateways send counts in every chunk.
         """
         return self.counted_at is not None and self.counted_at > self.called_at
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The ordinal of the current payload, and the number of the current document."""
+        return self.out.ordinal, self.documents
 
     def next_part(self) -> int:
         """Return the number of a new part, and count the memory for it."""

@@ -6,6 +6,7 @@ after it has classified the payload. Independent of the dialect.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol
 
 from streamweld._pure.json.kinds import is_object
@@ -52,6 +53,16 @@ class Anomalies:
         for path in payload.duplicates_under(base):
             if len(path) > len(base) and is_read(path[len(base) :]):
                 out.diagnose("duplicate_key", detail=str(path[-1]))
+
+    def apart(self) -> Anomalies:
+        """Return an object for members of the same payload whose anomalies are not reported."""
+        other = copy(self)
+        other.clear()
+        return other
+
+    def clear(self) -> None:
+        """Forget all anomalies recorded since the last report."""
+        self._lone, self._misread, self._shapes = False, "", []
 
     def mark_misread(self, why: str) -> None:
         """Record why official clients would misread the payload. Only the first reason is kept."""

@@ -116,10 +116,14 @@ def reports_failure(value: Mapping[str, Any]) -> bool:
     if any(_is_status(_lookup(value, path), 1) for path in (("base_resp", "status_code"), ("header", "code"))):
         return True
     worded = any(isinstance(value.get(name), str) and value[name] for name in _WORDS)
-    if worded and (
-        value.get("status") in _FAILED
-        or any(_is_status(value.get(name), HTTP_ERROR) for name in _STATUSES)
-        or any(_is_status(value.get(name), 1) for name in _RESULTS)
+    if (
+        worded
+        and not _states_success(value)
+        and (
+            value.get("status") in _FAILED
+            or any(_is_status(value.get(name), HTTP_ERROR) for name in _STATUSES)
+            or any(_is_status(value.get(name), 1) for name in _RESULTS)
+        )
     ):
         return True
     return "detail" in value and "type" not in value and _is_detail(value["detail"])
@@ -142,14 +146,21 @@ def is_stated(error: object) -> bool:
 
 
 def reports_success(value: Mapping[str, Any]) -> bool:
-    """Return whether a status or code in the object means success: `true`, a word such as `ok`, 0, or 200 to 299."""
-    for name in _STATUSES:
-        sent = value.get(name)
-        if sent is True or (isinstance(sent, str) and sent in _SUCCEEDED):
-            return True
-        if (_is_status(sent, 0) and not _is_status(sent, 1)) or (_is_status(sent, 200) and not _is_status(sent, 300)):
-            return True
-    return False
+    """Return whether the object reports success, in words or with a status or code that is 0 or 200 to 299."""
+    sent = [value.get(name) for name in _STATUSES]
+    zero = any(_is_status(one, 0) and not _is_status(one, 1) for one in sent)
+    return zero or any(_is_status(one, 200) and not _is_status(one, 300) for one in sent) or _states_success(value)
+
+
+def _states_success(value: Mapping[str, Any]) -> bool:
+    """Return whether a status or the message of the object is `true` or a word such as `ok`.
+
+    The code may then be any number, because some gateways use codes of their own for success, such as 20000.
+    """
+    return any(
+        sent is True or (isinstance(sent, str) and sent in _SUCCEEDED)
+        for sent in (value.get(name) for name in (*_STATUSES, *_SENTENCES))
+    )
 
 
 def is_bare(value: Mapping[str, Any]) -> bool:

@@ -185,6 +185,9 @@ class Anthropic(SequentialAnswer):
     def _is_genuine(self, done: ReasoningDone) -> bool:
         if self.context.passed.own or self.context.carries:
             return True
+        # A Chat stream contains reasoning of these kinds only in `thinking_blocks`, which are blocks of Messages.
+        if self.context.source == "chat" and done.kind in ("thinking", "redacted"):
+            return True
         return is_genuine(self.context, "anthropic", done.provider_metadata)
 
     def over(self, block: Block) -> None:

@@ -479,6 +479,7 @@ class PayloadPipeline:
         elif stray:
             whole = self._outside(payload, event, decoder, first=first)
         self._assembler.unknown_size = 0
+        self._assembler.begin_document()
         decoder.decode(payload, event, recovered=recovered)
         self.done = self.done or decoder.ended
         is_unknown = self._assembler.unknown_size == len(payload.text.encode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.events import ReasoningDone, RefusalDone, TextDone, ToolCall
-from streamweld.history.chat_reasoning import DETAILS, whole_entries
+from streamweld.history.chat_reasoning import DETAILS, THINKING_BLOCKS, whole_entries
 from streamweld.history.replay.common import Message, Replay, extra_metadata, written
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def replay(response: Response) -> Replay:
     refusals: list[str] = []
     thoughts: list[str] = []
     details: list[Any] = []
+    blocks: list[Any] = []
     calls: list[Any] = []
     for n, item in enumerate(response.items):
         match item:
@@ -40,6 +41,9 @@ def replay(response: Response) -> Replay:
                 thoughts += [item.text] if item.text else []
                 details += (item.provider_metadata or {}).get(DETAILS) or ()
                 message.where.setdefault((DETAILS,), n)
+                if item.kind in ("thinking", "redacted"):
+                    message.where[THINKING_BLOCKS, len(blocks)] = n
+                    blocks.append(_block(item))
             case ToolCall() if not item.provider_executed:
                 message.where["tool_calls", len(calls)] = n
                 calls.append(_call(item))
@@ -50,12 +54,19 @@ def replay(response: Response) -> Replay:
         ("refusal", "".join(refusals)),
         ("reasoning_content", "\n\n".join(thoughts)),
         (DETAILS, [entry for _, entry in whole_entries(details)]),
+        (THINKING_BLOCKS, blocks),
         ("tool_calls", calls),
     ):
         if value:
             message.raw[name] = value
     given.messages.append(message)
     return given
+
+
+def _block(item: ReasoningDone) -> dict[str, Any]:
+    if item.kind == "redacted":
+        return {"type": "redacted_thinking", "data": item.encrypted_content or ""}
+    return {"type": "thinking", "thinking": item.text, "signature": item.signature or ""}
 
 
 def _call(item: ToolCall) -> dict[str, Any]:

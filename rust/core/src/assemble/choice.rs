@@ -31,6 +31,15 @@ pub const LEGACY_INDEX: i64 = -1;
 const CANDIDATES: usize = 8;
 /// Maximum number of calls with which a call in `function_call` is compared.
 const MIRRORED: usize = 64;
+
+/// How a call relates to the other calls of its choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallComparison {
+    Repeated,
+    Own,
+    /// It differs from the other calls, but may be a part of one.
+    Unclear,
+}
 /// Indexes below this value are looked up without hashing.
 const LOW: usize = 32;
 
@@ -409,6 +418,36 @@ impl Choice {
             (true, true) => call.repeats(arguments),
             (true, false) => arguments.starts_with(&call.text.data),
         })
+    }
+
+    /// Compares a call that was sent next to the calls of the choice with the last of these calls. The beginning of the
+    /// arguments of a call repeats this call, because some gateways send all deltas so far.
+    pub fn compare(&mut self, id: Option<&str>, name: &str, arguments: &[u8]) -> CallComparison {
+        let whole = is_whole(arguments);
+        let count = self.calls.len();
+        for call in self.calls.iter_mut().rev().take(MIRRORED) {
+            let is_same = id.is_some_and(|id| call.has_id(id));
+            if call.dropped || (!name.is_empty() && call.name != name && !is_same) {
+                continue;
+            }
+            let is_repeated = call.text.data.starts_with(arguments)
+                || match (whole, call.is_complete()) {
+                    (false, _) => false,
+                    (true, true) => call.repeats(arguments),
+                    (true, false) => arguments.starts_with(&call.text.data),
+                };
+            match (is_repeated, is_same) {
+                (true, _) => return CallComparison::Repeated,
+                (false, true) => return CallComparison::Unclear,
+                (false, false) => {}
+            }
+        }
+        let is_call = !name.is_empty() && (whole || arguments.is_empty());
+        if is_call && count <= MIRRORED {
+            CallComparison::Own
+        } else {
+            CallComparison::Unclear
+        }
     }
 
     /// Marks the other open calls as ambiguous, because the fragment that the call `chosen` received may belong to one

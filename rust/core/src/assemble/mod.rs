@@ -24,6 +24,7 @@ pub(crate) mod settings;
 pub(crate) mod snapshot;
 pub(crate) mod terminal_message;
 
+use crate::assemble::choice::CallComparison;
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::leave;
 use crate::assemble::choices::Choices;
@@ -182,7 +183,7 @@ impl Assembler {
         if !self.over && (self.usage.is_none() || !record.is_blank()) {
             if !record.is_blank() {
                 out.record_fact(WireFact::Counted);
-                self.shared.counted_at = Some(out.position().1);
+                self.shared.counted_at = Some((out.position().1, self.shared.documents));
             }
             self.usage = Some(Box::new(record));
         }
@@ -307,6 +308,20 @@ impl Assembler {
         choice.is_some_and(|choice| choice.mirrors(name, arguments))
     }
 
+    /// Compares a call that was sent next to the calls of the choice with these calls.
+    pub fn compare_call(
+        &mut self,
+        choice: i32,
+        id: Option<&str>,
+        name: &str,
+        arguments: &str,
+    ) -> CallComparison {
+        let choice = self.choices.turn_to(choice);
+        choice.map_or(CallComparison::Own, |choice| {
+            choice.compare(id, name, arguments.as_bytes())
+        })
+    }
+
     /// Turns the open text part into reasoning: the text part closes with empty text, and its text is emitted as
     /// reasoning.
     pub fn retype_text(&mut self, out: &mut Output<'_>, index: i32) -> ParseResult {
@@ -339,6 +354,36 @@ impl Assembler {
         choice.textual.attribute(&mut ctx, attributes)
     }
 
+    /// Returns the text of the open reasoning part of the choice, or an empty string if none is open.
+    pub fn open_reasoning(&self, choice: i32) -> &str {
+        let part = self.choices.find(choice);
+        let part = part.and_then(|choice| choice.textual.current());
+        let part = part.filter(|part| part.channel == Channel::Reasoning);
+        part.map_or("", |part| part.text.as_str())
+    }
+
+    /// Closes the open reasoning part of the choice with these attributes. If there is none, or if the attributes are
+    /// encrypted content, they become a part without text.
+    pub fn end_reasoning(
+        &mut self,
+        out: &mut Output<'_>,
+        index: i32,
+        signature: Option<&str>,
+        encrypted_content: Option<&str>,
+    ) -> ParseResult {
+        if self.over {
+            return Ok(());
+        }
+        let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
+        call_events::flush_unstarted(ctx.out, choice, None);
+        let attributes = Attributes {
+            signature: signature.map(str::to_owned),
+            encrypted_content: encrypted_content.map(str::to_owned),
+            details: Vec::new(),
+        };
+        choice.textual.end_reasoning(&mut ctx, attributes)
+    }
+
     /// Adds annotations to the open text part. If no text part is open, the next one gets them. `list` is the text of a
     /// JSON array.
     pub fn annotations(&mut self, out: &mut Output<'_>, index: i32, list: &str) -> ParseResult {
@@ -362,7 +407,7 @@ impl Assembler {
         if self.over {
             return Ok(());
         }
-        self.shared.called_at = out.position().1;
+        self.shared.called_at = (out.position().1, self.shared.documents);
         let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
         if !choice.closed {
             return route_fragment::take_fragment(&mut ctx, choice, fragment);
@@ -477,6 +522,11 @@ impl Assembler {
         }
         let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
         leave(&mut ctx, choice, metadata)
+    }
+
+    /// Counts a JSON document that is about to be decoded.
+    pub fn begin_document(&mut self) {
+        self.shared.documents += 1;
     }
 
     /// Counts data that a decoder is about to store towards `max_text_bytes`. A negative `growth` means that the

@@ -51,10 +51,12 @@ pub struct Shared {
     next_suffix: LazyBox<Map<String, u64>>,
     /// Calls may lack an id in this dialect.
     pub ids_optional: bool,
-    /// Ordinal of the payload with the last call fragment. `counted_at` is that of the payload with the last token
-    /// counts.
-    pub called_at: u64,
-    pub counted_at: Option<u64>,
+    /// Number of JSON documents so far. One payload may contain several.
+    pub documents: u64,
+    /// Ordinal of the payload, and number of the document, with the last call fragment. `counted_at`: the same of the
+    /// last token counts.
+    pub called_at: (u64, u64),
+    pub counted_at: Option<(u64, u64)>,
 }
 
 blank!(Set<String>, Map<String, u64>);
@@ -190,10 +192,9 @@ impl RuleContext<'_, '_> {
 }
 
 impl Shared {
-    /// Returns true if token counts arrived in a later payload than the last call fragment. The response is then
-    /// complete, because gateways count the tokens of a complete response. The response is then complete, because
-    /// gateways count the tokens of a complete response. Counts in the same payload as a fragment do not show this,
-    /// because some gateways send counts in every chunk.
+    /// Returns true if token counts arrived in a later document than the last call fragment. The response is then
+    /// complete, because gateways count the tokens of a complete response. Counts in the same document as a fragment
+    /// do not show this, because some gateways send counts in every chunk.
     pub fn is_counted(&self) -> bool {
         self.counted_at.is_some_and(|at| at > self.called_at)
     }

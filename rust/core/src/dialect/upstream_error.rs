@@ -257,16 +257,23 @@ pub(crate) fn is_stated(error: Raw<'_>) -> bool {
     ["message", "code"].iter().any(has_value)
 }
 
-/// Returns true if a status or code in the object means success: `true`, a word such as `ok`, 0, or 200 to 299.
+/// Returns true if the object reports success, in words or with a status or code that is 0 or 200 to 299.
 pub(crate) fn reports_success(own: &[Member<'_>]) -> bool {
-    let ok = |raw: Raw<'_>| {
-        raw.text == "true"
-            || SUCCEEDED.iter().any(|word| is_string(Some(raw), word))
-            || (is_status(raw, 0) && !is_status(raw, 1))
-            || (is_status(raw, 200) && !is_status(raw, 300))
+    let is_ok = |raw: Raw<'_>| {
+        (is_status(raw, 0) && !is_status(raw, 1)) || (is_status(raw, 200) && !is_status(raw, 300))
     };
     let mut sent = STATUSES.iter().filter_map(|name| present(find(own, name)));
-    sent.any(ok)
+    sent.any(is_ok) || states_success(own)
+}
+
+/// Returns true if a status or the message of the object is `true` or a word such as `ok`. The code may then be any
+/// number, because some gateways use codes of their own for success, such as 20000.
+fn states_success(own: &[Member<'_>]) -> bool {
+    let is_word = |raw: Raw<'_>| {
+        raw.text == "true" || SUCCEEDED.iter().any(|word| is_string(Some(raw), word))
+    };
+    let names = STATUSES.iter().chain(&BARE_WORDS);
+    names.filter_map(|name| find(own, name)).any(is_word)
 }
 
 /// Returns true if an object without any member of its dialect reports an error in a known shape. The shapes are a
@@ -292,7 +299,7 @@ pub(crate) fn reports_failure(own: &[Member<'_>]) -> bool {
     let is_from = |name: &str, least| find(own, name).is_some_and(|raw| is_status(raw, least));
     let failed = |word: &&str| is_string(find(own, "status"), word);
     if WORDS.iter().any(worded)
-        && !reports_success(own)
+        && !states_success(own)
         && (FAILED.iter().any(failed)
             || STATUSES.iter().any(|name| is_from(name, HTTP_ERROR))
             || RESULTS.iter().any(|name| is_from(name, 1)))

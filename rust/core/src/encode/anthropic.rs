@@ -304,7 +304,7 @@ impl BlockWriter for Message {
             context.losses.note("encrypted_reasoning");
         }
         let metadata = done.metadata.as_deref();
-        if done.kind != Kind::Reasoning || !is_own(context, metadata) {
+        if done.kind != Kind::Reasoning || !is_own(context, done) {
             context.losses.repeated(metadata);
         }
         let list = done.annotations.as_deref().map(|text| Raw {
@@ -327,7 +327,7 @@ impl BlockWriter for Message {
         }
         let sealed =
             nonempty(done.signature.as_deref()).or(nonempty(done.encrypted_content.as_deref()));
-        block.out.is_empty() && sealed.is_some() && is_own(context, done.metadata.as_deref())
+        block.out.is_empty() && sealed.is_some() && is_own(context, done)
     }
 
     fn close_call(
@@ -592,7 +592,7 @@ impl Message {
     ) -> Option<&'d str> {
         let signature = nonempty(done.signature.as_deref())?;
         let signed = !block.metadata_written && (block.mark != BROKEN || context.carries());
-        let genuine = signed && is_own(context, done.metadata.as_deref());
+        let genuine = signed && is_own(context, done);
         genuine.then_some(signature)
     }
 }
@@ -625,8 +625,11 @@ fn own_annotations<'d>(context: &EncodeContext, done: &'d Done<'_>) -> Option<Ra
 }
 
 /// Returns true if the signature of a reasoning part came from Anthropic or is written as a carrier.
-fn is_own(context: &EncodeContext, metadata: Option<&str>) -> bool {
-    context.passed.own || context.carries() || is_genuine(context, NAME, metadata)
+fn is_own(context: &EncodeContext, done: &Done<'_>) -> bool {
+    // A Chat stream contains reasoning of these kinds only in `thinking_blocks`, which are blocks of Messages.
+    let is_block = context.source == "chat" && matches!(done.reasoning, "thinking" | "redacted");
+    let metadata = done.metadata.as_deref();
+    context.passed.own || context.carries() || is_block || is_genuine(context, NAME, metadata)
 }
 
 fn nonempty(text: Option<&str>) -> Option<&str> {

@@ -176,6 +176,7 @@ impl PayloadPipeline {
         }
         self.last_message = None;
         self.assembler.unknown_size = 0;
+        self.assembler.begin_document();
         self.decode(out, document, payload)?;
         if self.assembler.unknown_size == payload.text.len() {
             self.keep_message(payload);

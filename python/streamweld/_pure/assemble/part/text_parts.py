@@ -122,6 +122,17 @@ class TextParts:
         else:
             self._attributes.append((signature, encrypted_content, details))
 
+    def end_reasoning(self, signature: str | None, encrypted_content: str | None) -> None:
+        """Close the open reasoning part with these attributes, or add a part without text that has them."""
+        part = self.current
+        if part is None or part.channel != "reasoning" or encrypted_content is not None:
+            self.close_open()
+        self.attribute(signature, encrypted_content, None)
+        kind: ReasoningKind = "thinking" if encrypted_content is None else "redacted"
+        part = self.current or self._open("reasoning", kind, None)
+        part.kind = kind
+        self.close_open()
+
     def correct(self, channel: Channel, text: str) -> bool:
         """Replace the text of a channel with the text of a complete message.
 

@@ -17,7 +17,7 @@ from streamweld._pure.model.delta import Fragment
 from streamweld._spec import DIALECTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from streamweld._pure.dialect.anomalies import Anomalies
     from streamweld._pure.json.scanner import Path, Payload
@@ -28,6 +28,7 @@ CALL_TYPES = frozenset(DIALECTS["chat"]["call_types"])
 _OTHER_CALLS = ("toolCalls", "tool_call")
 _CALLS = ("tool_calls", *_OTHER_CALLS)
 # Members with calls that gateways put on the choice or the chunk, instead of the delta.
+NO_CALLS: frozenset[str] = frozenset()
 OUTER_CALLS = frozenset((*_CALLS, "function_call"))
 TOOL_USE_LISTS = ("content_list", "content", "tool_use", "tool_uses")
 _TOOL_USE_CALLS = ("tool_use", "tool_uses")  # lists in which every object is a call
@@ -120,6 +121,16 @@ class CallReader:
                 metadata=as_object(leftovers(payload, path, value, FUNCTION_FIELDS)),
             )
         ]
+
+    def plain_calls(
+        self, payload: Payload, holder: Mapping[str, Any], path: Path, names: Iterable[str], notes: Anomalies
+    ) -> list[Fragment]:
+        """Return the fragments in these members of a holder, in any form."""
+        found: list[Fragment] = []
+        for name in names:
+            read = self.function_call if name == "function_call" else self.tool_calls
+            found += read(payload, holder[name], (*path, name), notes)
+        return found
 
     def tool_uses(
         self, payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies, *, is_call: bool
@@ -294,13 +305,22 @@ def call_members(holder: Mapping[str, Any]) -> frozenset[str]:
     return frozenset([name for name, calls in sent.items() if (is_array(calls) or is_object(calls)) and calls])
 
 
-def outer_calls(holder: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
-    """Return the calls of a choice or a chunk as members of a delta.
+def ordered(names: frozenset[str]) -> list[str]:
+    """Return names of members with calls in the order in which they are read."""
+    return [name for name in (*_CALLS, "function_call") if name in names]
 
-    `names`: the members of the holder that contain calls. If several of them are lists, the first one is used.
+
+def read_calls(holder: Mapping[str, Any]) -> frozenset[str]:
+    """Return the members of a delta or a message whose calls are used, if they contain any."""
+    return frozenset((calls_member(holder), "function_call"))
+
+
+def main_calls(names: frozenset[str]) -> frozenset[str]:
+    """Return the members whose calls are used: the first list, and `function_call`.
+
+    `names`: the members of a holder that contain calls.
     """
-    lists = [name for name in _CALLS if name in names][:1]
-    return {name: holder[name] for name in (*lists, *(names & {"function_call"}))}
+    return frozenset([name for name in _CALLS if name in names][:1]) | (names & {"function_call"})
 
 
 def is_numbered(value: Mapping[str, Any]) -> bool:

@@ -12,20 +12,24 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from streamweld._pure.assemble.part.object_merge import Growth
 from streamweld._pure.assemble.rule_context import byte_length
 from streamweld._pure.dialect.chat.calls import (
+    NO_CALLS,
     TOOL_USE_LISTS,
     call_members,
     calls_member,
     continues_tool_use,
     is_repeated,
     is_tool_use,
-    outer_calls,
+    main_calls,
+    ordered,
+    read_calls,
 )
 from streamweld._pure.dialect.chat.content import File, Signature, Text, Unread, image_files, read_content
 from streamweld._pure.dialect.chat.error import read_choice_error
 from streamweld._pure.dialect.chat.metadata import CHOICE_FIELDS, DELTA_FIELDS, TOOL_USE_FIELDS, PendingMetadata
 from streamweld._pure.dialect.chat.readers import RUNS_CALLS, Readers, is_content, is_mergeable
 from streamweld._pure.dialect.chat.reasoning import MEMBERS as REASONING_MEMBERS
-from streamweld._pure.dialect.chat.reasoning import ReasoningReader, SoFar, SplitPairs, whole_reasoning
+from streamweld._pure.dialect.chat.reasoning import ReasoningReader, SoFar, SplitPairs, ThinkingBlocks, whole_reasoning
+from streamweld._pure.dialect.chat.side_calls import SideCalls
 from streamweld._pure.dialect.chat.usage import read_usage_member
 from streamweld._pure.dialect.think_tags import NOTHING, ThinkSplitter, split_whole
 from streamweld._pure.json.kinds import is_array, is_object
@@ -41,13 +45,14 @@ if TYPE_CHECKING:
     from streamweld._pure.dialect.anomalies import Anomalies
     from streamweld._pure.dialect.chat.calls import CallReader
     from streamweld._pure.dialect.chat.content import Piece
-    from streamweld._pure.dialect.chat.reasoning import Thought
+    from streamweld._pure.dialect.chat.reasoning import Block, Thought
     from streamweld._pure.dialect.think_tags import Carrier
     from streamweld._pure.dialect.upstream_error import ErrorFields
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Path, Payload
     from streamweld._pure.model.delta import Fragment
     from streamweld._pure.model.output import Output
+    from streamweld.events import ReasoningKind
 
 
 ABSENT_REASONS = frozenset(DIALECTS["chat"]["absent_reasons"])
@@ -109,6 +114,21 @@ class _Outside:
     members: frozenset[str]
 
 
+@dataclass(slots=True, frozen=True)
+class _Others:
+    """The members with calls in each place of a payload."""
+
+    delta: frozenset[str]
+    message: frozenset[str]
+    choice: frozenset[str]
+    chunk: frozenset[str]
+
+    def has_several(self) -> bool:
+        """Return whether any calls are next to others, apart from `function_call` in the same place."""
+        places = (self.delta, self.message, self.choice, self.chunk)
+        return bool(self.message) or sum(map(bool, places)) > 1 or any(len(names) > 1 for names in places)
+
+
 class ChoiceReader:
     """The decoder's state for one choice."""
 
@@ -117,6 +137,7 @@ class ChoiceReader:
         "_attached",
         "_audio",
         "_audio_size",
+        "_blocks",
         "_kept_members",
         "_loses_members",
         "_legacy_form",
@@ -126,6 +147,7 @@ class ChoiceReader:
         "_split_pairs",
         "_repetition_reported",
         "_has_text",
+        "_side_calls",
         "_think",
         "_tools",
         "_uses_tool",
@@ -143,6 +165,7 @@ class ChoiceReader:
         self._repetition_reported = False
         self._reasoning_fields: tuple[str, ...] = ()  # members with the last reasoning; only for repair
         self._split_pairs = SplitPairs()  # only for repair
+        self._side_calls = SideCalls(index, tools.assembler)
         self._kept_members = False  # the last chunk had unknown members; only for repair
         self._loses_members = False  # the last chunk also had members that clients cannot merge
         self.readers = Readers()
@@ -150,6 +173,7 @@ class ChoiceReader:
 
     def _begin(self) -> None:
         self._reasoning = ReasoningReader()
+        self._blocks = ThinkingBlocks()
         self._think = (
             ThinkSplitter(self.index, self._assembler, self._tools.out.diagnose)
             if self._tools.inline_reasoning
@@ -177,8 +201,11 @@ class ChoiceReader:
         legacy = is_legacy(item)
         outer = call_members(item)
         modelled = (CHOICE_FIELDS if legacy else _BESIDE_TEXT) | outer
-        if call_members(delta or {}) or call_members(message or {}):
-            outer = chunk.outer_calls = frozenset()  # the others only repeat them
+        inner, inner_message = call_members(delta or {}), call_members(message or {})
+        # Calls next to other calls: in the message if it is not read, on the choice, and on the chunk.
+        others: _Others | None = _Others(inner, inner_message, outer, chunk.outer_calls)
+        if inner or inner_message:
+            outer = chunk.outer_calls = frozenset()
         has_outer_calls = bool(outer or chunk.outer_calls)
         has_content = legacy or message is not None or bool((delta or {}).get("content") or text)
         if not has_content and is_content(item.get("content")):
@@ -191,6 +218,7 @@ class ChoiceReader:
             notes.report()
             delta, outer, has_outer_calls = {}, frozenset[str](), False
             chunk.outer_calls = frozenset()
+            others = None
         error = read_choice_error(payload, item, path)
         if error is None:  # an error that is written shows the payload
             self._keep_members(payload, pending_metadata.members, delta, (*path, "delta"), finishes=reason is not None)
@@ -209,15 +237,18 @@ class ChoiceReader:
             self.readers.delta(delta, notes, is_typed=is_typed)
             if new_id and self._has_text and isinstance(delta.get("role"), str):
                 self._assembler.restart(self.index)
+                self._side_calls.clear()
                 self._begin()
             restates = reason is not None or has_outer_calls
             self._delta(chunk, delta, (*path, "delta"), pending_metadata, final=restates)
+        is_read = False
         if (
             message
             and sent is None
             and not chunk.recovered
             and self._continues(chunk, message, final=reason is not None)
         ):
+            is_read = True
             self._delta(chunk, message, (*path, "message"), pending_metadata, final=False)
             self._outer(chunk, _Outside(item, path, outer), pending_metadata, final=reason is not None)
         elif message and not chunk.recovered and _is_whole(chunk, item, path, final=reason is not None):
@@ -225,10 +256,13 @@ class ChoiceReader:
                 pending_metadata.members |= leftovers(payload, (*path, "message"), message, DELTA_FIELDS)
             elif self._is_new(message):
                 notes.mark_misread("not_streamed")  # clients read only deltas
+            is_read = True
             here = (*path, "message")
             self._message(chunk, message, here, pending_metadata, _Outside(item, path, outer))
         else:
             self._outer(chunk, _Outside(item, path, outer), pending_metadata, final=reason is not None)
+        if others is not None and not chunk.recovered and others.has_several():
+            self._compare_others(chunk, item, path, others, reads_message=is_read)
         left = as_object(pending_metadata.members)
         if left is not None:
             if error is None:
@@ -240,6 +274,7 @@ class ChoiceReader:
                 self._think.flush()
             reason = notes.clean(reason)
             notes.report()
+            self._side_calls.settle(self._tools.out)
             self.readers.end(self._tools.out, runs=meaning("chat", reason) in RUNS_CALLS)
             self._assembler.finish(self.index, reason)
         return error
@@ -270,9 +305,12 @@ class ChoiceReader:
     def read_outer_calls(self, chunk: Chunk) -> None:
         """Decode the calls that the chunk itself contains, if it does not list this choice, which is choice 0."""
         chunk.notes.report()
+        others = _Others(frozenset(), frozenset(), frozenset(), chunk.outer_calls)
         fragments = self._outer_fragments(chunk, _Outside({}, chunk.path, frozenset()))
         chunk.notes.report()
         self._emit_calls(fragments)
+        if others.has_several():
+            self._compare_others(chunk, {}, chunk.path, others, reads_message=False)
 
     def _outer(
         self,
@@ -304,7 +342,31 @@ class ChoiceReader:
         if not names:
             return []
         chunk.notes.mark_misread("other_member")  # clients look only in the delta
-        return self._fragments(chunk.payload, outer_calls(holder, names), path, chunk.notes, streams=True)
+        calls = {name: holder[name] for name in main_calls(names)}
+        return self._fragments(chunk.payload, calls, path, chunk.notes, streams=True)
+
+    def _compare_others(
+        self, chunk: Chunk, choice: Mapping[str, Any], path: Path, others: _Others, *, reads_message: bool
+    ) -> None:
+        """Store the calls of a payload that are next to other calls, if they do not repeat these."""
+        notes = chunk.notes.apart()
+        delta, message = choice.get("delta"), choice.get("message")
+        delta, message = delta if is_object(delta) else {}, message if is_object(message) else {}
+        is_inner = bool(others.delta or others.message)
+        is_outer = is_inner or bool(others.choice)
+        sources = (
+            (delta, (*path, "delta"), others.delta, read_calls(delta)),
+            (message, (*path, "message"), others.message, read_calls(message) if reads_message else NO_CALLS),
+            (choice, path, others.choice, NO_CALLS if is_inner else main_calls(others.choice)),
+            (chunk.value, chunk.path, others.chunk, NO_CALLS if is_outer else main_calls(others.chunk)),
+        )
+        used: list[Fragment] = []
+        left: list[Fragment] = []
+        for holder, here, names, main in sources:
+            used += self._tools.calls.plain_calls(chunk.payload, holder, here, ordered(names & main), notes)
+            left += self._tools.calls.plain_calls(chunk.payload, holder, here, ordered(names - main), notes)
+        for fragment in left:
+            self._side_calls.add(fragment, used)
 
     def _continues(self, chunk: Chunk, message: Mapping[str, Any], *, final: bool) -> bool:
         """Return whether `message` must be decoded as a delta.
@@ -331,6 +393,7 @@ class ChoiceReader:
         """Emit the text held by the `<think>` splitter, and the collected audio. Called before the stream closes."""
         if self._think is not None:
             self._think.end()
+        self._side_calls.settle(self._tools.out)
         if self._audio:
             self._assembler.hold(Growth(self._audio_size, len(self._audio)).released())
             self._assembler.choice_metadata(self.index, f'{{"audio":[{",".join(self._audio)}]}}')
@@ -350,7 +413,9 @@ class ChoiceReader:
             thinks = not REASONING_MEMBERS.isdisjoint(delta)
             thought = self._reasoning.read(payload, delta, path, pending_metadata.members, notes) if thinks else None
             if thought is not None and self._messages is not None:
-                thought = replace(thought, text=self._unseen(self._messages.reasoning, thought.text))
+                text = thought.text or "".join([block.text for block in thought.blocks])
+                blocks = tuple([replace(block, text="") for block in thought.blocks])
+                thought = replace(thought, text=self._unseen(self._messages.reasoning, text), blocks=blocks)
             notes.report()
             if thought is not None:
                 self._think_of(thought, pending_metadata, restates=restates)
@@ -424,26 +489,39 @@ class ChoiceReader:
 
     def _think_of(self, thought: Thought, pending_metadata: Carrier, *, restates: bool) -> None:
         details = thought.details
-        drops = restates and self._tools.drop_restated and bool(thought.text)
-        if drops and self._assembler.restates(self.index, "reasoning", thought.text):
+        blocks, rest, again = self._blocks.divide(thought, lambda: self._assembler.open_reasoning(self.index))
+        text = "".join([block.text for block in blocks]) + rest
+        drops = restates and self._tools.drop_restated and bool(text)
+        if drops and self._assembler.restates(self.index, "reasoning", text):
             self._tools.out.mark_misread("text_again")  # clients would append the repetition
-            thought = replace(thought, text="", repeated=True)
+            blocks, rest, text = [replace(block, text="") for block in blocks], "", ""
+            again = True
         if thought.doubt:
             self._tools.out.diagnose("ambiguous_cumulative", detail=thought.doubt)
-        self._keep_reasoning(thought, has_text=bool(thought.text))
-        if thought.text:
+        self._keep_reasoning(thought, has_text=bool(text))
+        if text:
             self._has_text = True
             if self._think is not None:
-                self._think.field(thought.text)
-            self._assembler.reasoning(self.index, "raw", thought.text, pending_metadata.take())
+                self._think.field(text)
+        for block in blocks:
+            self._end_block(block, pending_metadata)
+        if rest:
+            kind: ReasoningKind = "thinking" if thought.blocks else "raw"
+            self._assembler.reasoning(self.index, kind, rest, pending_metadata.take())
         if details is not None:
             self._assembler.reasoning_attributes(self.index, details.signature, details.encrypted, details.raw)
         if thought.signature:
             self._assembler.reasoning_attributes(self.index, thought.signature, None, None)
-        if thought.repeated and not self._repetition_reported:
+        if (thought.repeated or again) and not self._repetition_reported:
             # Report repeated reasoning only once, because a gateway that repeats reasoning does so in every chunk.
             self._repetition_reported = True
             self._tools.out.diagnose("reasoning_repeated")
+
+    def _end_block(self, block: Block, pending_metadata: Carrier) -> None:
+        """Emit the rest of a block, and its signature or encrypted content."""
+        if block.text:
+            self._assembler.reasoning(self.index, "thinking", block.text, pending_metadata.take())
+        self._assembler.end_reasoning(self.index, block.signature, block.encrypted)
 
     def _keep_reasoning(self, thought: Thought, *, has_text: bool) -> None:
         """Record for the repair stage which members contained the reasoning of a delta."""
@@ -479,7 +557,8 @@ class ChoiceReader:
         thought = whole_reasoning(payload, message, path, pending_metadata.members, notes)
         pieces = read_content(payload, message.get("content"), (*path, "content"), notes)
         text = _joined(pieces, "text")
-        reasoning = thought.text or _joined(pieces, "reasoning")
+        blocks, rest, _ = self._blocks.divide(thought, str)
+        reasoning = "".join([block.text for block in blocks]) + rest or _joined(pieces, "reasoning")
         if self._tools.inline_reasoning and text:
             inline, text = split_whole(notes.clean(text))
             reasoning = reasoning or inline
@@ -491,9 +570,15 @@ class ChoiceReader:
             fragments = self._tools.calls.tool_uses(payload, message, path, notes, is_call=False)
         fragments = fragments or self._outer_fragments(chunk, outside)
         notes.report()
-        if not self._has_text:
+        streamed = self._has_text
+        if not streamed:
             self._keep_reasoning(thought, has_text=bool(reasoning))
         self._has_text = True
+        for block in blocks:
+            if streamed:
+                self._assembler.reasoning_attributes(self.index, block.signature, block.encrypted, None)
+            else:
+                self._end_block(block, NOTHING)
         # Emit the attributes of reasoning first, because the message opens and closes its parts.
         details = thought.details
         if details is not None:
@@ -542,6 +627,8 @@ class ChoiceReader:
                         self._tools.out.diagnose("announced_again", detail="function_call")
                 if self._legacy_form == "repeated":
                     notes.mark_misread("call_in_both_forms")
+                    if streams:
+                        self._side_calls.add_legacy(fragment, fragments)
                 else:
                     fragments.append(fragment)
         return fragments

@@ -1,4 +1,4 @@
-"""Reads the reasoning in a delta: the first reasoning field with text, and `reasoning_details`.
+"""Reads the reasoning in a delta: the first reasoning field with text, `reasoning_details`, and `thinking_blocks`.
 
 Gateways may send the same text in two fields, or all text so far in each delta. Each text is used only once.
 """
@@ -6,7 +6,7 @@ Gateways may send the same text in two fields, or all text so far in each delta.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from streamweld._pure.dialect.chat.content import read_reasoning
@@ -15,14 +15,17 @@ from streamweld._pure.json.scanner import between_halves, has_lone_surrogate, re
 from streamweld._spec import DIALECTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from streamweld._pure.dialect.anomalies import Anomalies
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Path, Payload
 
 FIELDS: tuple[str, ...] = DIALECTS["chat"]["reasoning_fields"]
-MEMBERS = frozenset((*FIELDS, "reasoning_details"))
+_BLOCKS = "thinking_blocks"
+MEMBERS = frozenset((*FIELDS, "reasoning_details", _BLOCKS))
+# LiteLLM puts the JSON of a Gemini part that has a signature into the text of a block. Such a part is not reasoning.
+_PARTS: tuple[str, ...] = tuple(DIALECTS["chat"]["block_parts"])
 
 # The default minimum length of `SoFar`, in characters. If it were 1, "a" followed by "and" would be treated as a
 # repetition.
@@ -91,16 +94,33 @@ class Details:
 
 
 @dataclass(slots=True, frozen=True)
+class Block:
+    """An entry of `thinking_blocks`, in which LiteLLM sends Anthropic's blocks: a piece of a block, or a whole one."""
+
+    text: str
+    signature: str | None = None
+    encrypted: str | None = None  # the data of a redacted block
+
+    @property
+    def proof(self) -> str | None:
+        """The content that the client must send back. It ends the block."""
+        return self.signature or self.encrypted
+
+
+@dataclass(slots=True, frozen=True)
 class Thought:
     """The reasoning in one delta or message."""
 
     text: str  # the text to emit
-    fields: tuple[str, ...]  # the fields that contain the text; empty if only `reasoning_details` contains it
+    # The fields that contain the text; empty if only `reasoning_details` or `thinking_blocks` contains it.
+    fields: tuple[str, ...]
     details: Details | None
     repeated: bool  # the same text was sent twice and used only once
-    signature: str | None  # the signature in a field whose value is an object or a list
+    # The signature in a field whose value is an object or a list, or of a Gemini part in `thinking_blocks`.
+    signature: str | None
     doubt: Literal["", "appended", "repeated"] = ""  # how an ambiguous text was read (AM13); reported once
     again: bool = False  # the details begin with the text of earlier ones
+    blocks: tuple[Block, ...] = ()  # the entries of `thinking_blocks`
 
 
 class SplitPairs:
@@ -164,7 +184,57 @@ class ReasoningReader:
                 if not self._doubted and (doubts or again):
                     self._doubted = True
                     doubt = "repeated" if again else "appended"
-        return Thought(text, fields, details, repeated, signature, doubt, again)
+        blocks, of_part = _blocks(delta, path, notes)
+        return Thought(text, fields, details, repeated, of_part or signature, doubt, again, blocks)
+
+
+class ThinkingBlocks:
+    """Divides the reasoning of one choice into the blocks of `thinking_blocks`, so that each keeps its signature."""
+
+    __slots__ = ("_proofs",)
+
+    def __init__(self) -> None:
+        self._proofs: set[str] = set()  # the signatures and encrypted contents of the blocks that have ended
+
+    def divide(self, thought: Thought, shown: Callable[[], str]) -> tuple[list[Block], str, bool]:
+        """Return the blocks that end in a delta with their new text, the new text after them, and whether any text was
+        repeated.
+
+        `shown`: returns the text of the open reasoning part. LiteLLM sends the text of a block in pieces, and then
+        either its signature without a text, or the whole block.
+        """
+        ended: list[Block] = []
+        pieces: list[str] = []  # the texts of the block that has not ended
+        repeated = False
+        for block in thought.blocks:
+            new, proof = block.text, block.proof
+            if proof is None:
+                pieces.append(new)
+                continue
+            if proof in self._proofs:
+                repeated = repeated or bool(new)
+                continue
+            self._proofs.add(proof)
+            before = ("" if ended or not new else shown()) + _whole(_paired(pieces))
+            whole = _whole(new)
+            if before and whole.startswith(before):
+                new = whole[len(before) :] + (new[-1] if new.endswith(_HIGH) else "")
+                repeated = True
+            ended.append(replace(block, text=_paired((*pieces, new))))
+            pieces = []
+        text, plain = _paired(pieces), thought.text
+        if plain:
+            sent = _paired((*[block.text for block in ended], text))
+            repeated = repeated or bool(sent)
+            if sent != plain:  # the plain member has precedence
+                ended = [replace(block, text="" if n else plain) for n, block in enumerate(ended)]
+                text = "" if ended else plain
+        return ended, text, repeated
+
+
+def _paired(texts: Iterable[str]) -> str:
+    """Join the texts, and the surrogate pairs whose halves come from two of them."""
+    return "".join(texts).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def _whole(text: str) -> str:
@@ -177,7 +247,8 @@ def whole_reasoning(payload: Payload, message: Mapping[str, Any], path: Path, ex
     text, fields, signature = _plain_field(payload, message, path, extra, notes)
     details = _details(payload, message, path, notes)
     text = text or (details.text if details is not None else "")
-    return Thought(text, fields, details, len(fields) > 1, signature)
+    blocks, of_part = _blocks(message, path, notes)
+    return Thought(text, fields, details, len(fields) > 1, of_part or signature, blocks=blocks)
 
 
 def _plain_field(
@@ -226,6 +297,30 @@ def _details(payload: Payload, delta: Mapping[str, Any], path: Path, notes: Anom
             if entry.get("type") == "reasoning.encrypted":
                 encrypted = notes.clean(_word(entry, "data")) or encrypted
     return Details("".join(text), signature, encrypted, payload.raw(*path, "reasoning_details") or "[]")
+
+
+def _blocks(delta: Mapping[str, Any], path: Path, notes: Anomalies) -> tuple[tuple[Block, ...], str | None]:
+    """Return the entries of `thinking_blocks`, and the signature of a Gemini part among them."""
+    entries: object = delta.get(_BLOCKS)
+    if not is_array(entries):
+        if entries is not None:
+            notes.shape((*path, _BLOCKS))
+        return (), None
+    found: list[Block] = []
+    of_part: str | None = None
+    for entry in entries:
+        if not is_object(entry):
+            continue
+        text = encrypted = signature = None
+        if entry.get("type") == "redacted_thinking":
+            encrypted = notes.clean(_word(entry, "data")) or None
+        else:
+            text, signature = _word(entry, "thinking"), notes.clean(_word(entry, "signature")) or None
+        if signature and text and text.startswith(_PARTS):
+            of_part = signature
+        elif text or signature or encrypted:
+            found.append(Block(text or "", signature, encrypted))
+    return tuple(found), of_part
 
 
 def _word(entry: Mapping[str, Any], key: str) -> str:

@@ -233,6 +233,25 @@ impl TextParts {
         Ok(())
     }
 
+    /// Closes the open reasoning part with these attributes, or adds a part without text that has them.
+    pub fn end_reasoning(
+        &mut self,
+        ctx: &mut RuleContext<'_, '_>,
+        attributes: Attributes,
+    ) -> ParseResult {
+        let redacted = attributes.encrypted_content.is_some();
+        if redacted || self.current_mut(Channel::Reasoning).is_none() {
+            self.close_open(ctx)?;
+        }
+        self.attribute(ctx, attributes)?;
+        let kind = if redacted { "redacted" } else { "thinking" };
+        match self.current_mut(Channel::Reasoning) {
+            Some(part) => part.kind = kind,
+            None => self.open(ctx, Channel::Reasoning, kind, None)?,
+        }
+        self.close_open(ctx)
+    }
+
     /// Replaces the text of a channel with the text of a complete message. Returns false and changes nothing unless the
     /// channel has only one part, which is open.
     pub fn correct(

@@ -151,6 +151,51 @@ pub(crate) fn legacy<'a>(
     out
 }
 
+/// Returns the calls of a delta or message that are used: those in its first list, and the one in `function_call`.
+pub(crate) fn main_calls<'a>(
+    delta: &Delta<'a>,
+    max_index: Option<u64>,
+    notes: &mut Anomalies<'a>,
+) -> Vec<Fragment<'a>> {
+    let mut out = Vec::new();
+    if let Some(TypedValue::Read(entries, raw)) = &delta.tool_calls {
+        let listed = raw.kind == Kind::Array;
+        out = fragments(entries, listed, max_index, notes, Pointer::ROOT);
+    } else if let Some((_, raw)) = other_calls(delta) {
+        out = listed_calls(raw, max_index, notes);
+    }
+    if let Some(TypedValue::Read(function, _)) = &delta.function_call {
+        out.push(legacy(function, notes, Pointer::ROOT));
+    }
+    out
+}
+
+/// Returns the calls in the other lists of a delta or message.
+pub(crate) fn further_calls<'a>(
+    delta: &Delta<'a>,
+    max_index: Option<u64>,
+    notes: &mut Anomalies<'a>,
+) -> Vec<Fragment<'a>> {
+    if delta.other_members.is_empty() {
+        return Vec::new();
+    }
+    let used = other_calls(delta).map(|(name, _)| name);
+    let names = CALLS.into_iter().skip(1).filter(|name| used != Some(name));
+    let lists = names.filter_map(|name| read::filled_member(&delta.other_members, name));
+    lists
+        .flat_map(|raw| listed_calls(raw, max_index, notes))
+        .collect()
+}
+
+fn listed_calls<'a>(
+    raw: Raw<'a>,
+    max_index: Option<u64>,
+    notes: &mut Anomalies<'a>,
+) -> Vec<Fragment<'a>> {
+    let listed = raw.kind == Kind::Array;
+    fragments(&read::calls(raw), listed, max_index, notes, Pointer::ROOT)
+}
+
 /// Returns true if a call in `tool_calls` of the same delta or message has the same name and arguments as `legacy`.
 pub(crate) fn is_repeated(legacy: &Fragment<'_>, entries: &[Fragment<'_>]) -> bool {
     let sent = content(legacy);

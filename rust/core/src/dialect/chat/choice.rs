@@ -11,6 +11,7 @@ use crate::dialect::anomalies::Pointer;
 use crate::dialect::chat::calls;
 use crate::dialect::chat::content;
 use crate::dialect::chat::content::ContentPiece;
+use crate::dialect::chat::content::concat;
 use crate::dialect::chat::payload_kind::legacy_text;
 use crate::dialect::chat::read;
 use crate::dialect::chat::read::Choice;
@@ -21,10 +22,14 @@ use crate::dialect::chat::readers::Readers;
 use crate::dialect::chat::readers::has_members;
 use crate::dialect::chat::readers::is_filled;
 use crate::dialect::chat::reasoning;
+use crate::dialect::chat::reasoning::Block;
 use crate::dialect::chat::reasoning::Details;
+use crate::dialect::chat::reasoning::DividedThought;
 use crate::dialect::chat::reasoning::Progress;
+use crate::dialect::chat::reasoning::ThinkingBlocks;
 use crate::dialect::chat::reasoning::Thought;
 use crate::dialect::chat::reasoning::WholeDetails;
+use crate::dialect::chat::side_calls::SideCalls;
 use crate::dialect::chat::usage;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
@@ -149,6 +154,7 @@ pub(crate) struct ChoiceState {
     pub(crate) index: i32,
     pub(crate) think: Option<Box<Think>>,
     pub(crate) details: Progress,
+    pub(crate) blocks: ThinkingBlocks,
     /// JSON values of the `audio` member. When the stream ends, they are attached to the last event of the choice.
     pub(crate) audio: Vec<String>,
     pub(crate) audio_size: Growth,
@@ -171,6 +177,7 @@ pub(crate) struct ChoiceState {
     /// True once a delta contained a `tool_use` call. Later deltas without a type may continue this call.
     pub(crate) uses_tool: bool,
     pub(crate) legacy_form: LegacyForm,
+    pub(crate) side_calls: SideCalls,
     /// Set if the choice streams `message` instead of `delta`.
     pub(crate) messages: Option<Box<MessageDeltas>>,
     pub(crate) readers: Readers,
@@ -190,6 +197,7 @@ impl ChoiceState {
             index,
             think: inline_reasoning.then(Box::default),
             details: Progress::default(),
+            blocks: ThinkingBlocks::default(),
             audio: Vec::new(),
             audio_size: Growth::default(),
             attached: false,
@@ -201,6 +209,7 @@ impl ChoiceState {
             has_text: false,
             uses_tool: false,
             legacy_form: LegacyForm::Unknown,
+            side_calls: SideCalls::default(),
             messages: None,
             readers: Readers::default(),
         }
@@ -285,8 +294,10 @@ impl ChoiceState {
             let role = delta.role.is_some_and(|raw| raw.kind == Kind::String);
             if reading.new_id && self.has_text && role {
                 wire.assembler.restart(wire.out, self.index)?;
+                self.side_calls.restart(wire)?;
                 self.think = self.think.take().map(|_| Box::default());
                 self.details = Progress::default();
+                self.blocks = ThinkingBlocks::default();
                 self.has_text = false;
                 self.uses_tool = false;
                 self.legacy_form = LegacyForm::Unknown;
@@ -308,6 +319,7 @@ impl ChoiceState {
         let root = Pointer::ROOT;
         let beside = [(&choice.beside, at), (&choice.beside_chunk, root)];
         let beside = beside.into_iter().filter(|_| other_role.is_none());
+        let mut reads_message = false;
         let mut beside: Vec<_> = beside
             .filter_map(|(beside, at)| Some((&**beside.as_ref()?, at)))
             .collect();
@@ -326,6 +338,7 @@ impl ChoiceState {
                 .delta
                 .as_ref()
                 .is_some_and(|delta| delta.raw().text == raw.text);
+            reads_message = true;
             if absent && self.continues(message, finish.is_some(), reading) {
                 let at = at.member("message");
                 self.delta(
@@ -351,6 +364,8 @@ impl ChoiceState {
                     at.member("message"),
                     mem::take(&mut beside).into_iter().last(),
                 )?;
+            } else {
+                reads_message = false;
             }
             learnable = None;
         }
@@ -365,6 +380,12 @@ impl ChoiceState {
                 closes,
                 reading,
             )?;
+        }
+        if other_role.is_none()
+            && !reading.tail
+            && self.compare_others(wire, choice, delta, message, reads_message)?
+        {
+            learnable = None;
         }
         if let Some(text) = pending_metadata.own.text() {
             if wire.out.wants_wire_facts() && upstream_error.is_none() {
@@ -388,6 +409,7 @@ impl ChoiceState {
             notes.report(wire)?;
             let reason = meaning("chat", &raw_reason);
             let runs = reason.is_some_and(|reason| RUNS_CALLS.contains(&reason));
+            self.side_calls.settle(wire, self.index)?;
             self.readers.end(wire.out, runs);
             wire.assembler
                 .finish(wire.out, self.index, &raw_reason, reason)?;
@@ -396,6 +418,45 @@ impl ChoiceState {
             upstream_error,
             learnable,
         })
+    }
+
+    /// Stores the calls of a payload that are next to other calls, if they do not repeat these. Returns true if the
+    /// payload contains such calls. `reads_message`: false if the message is not read.
+    fn compare_others(
+        &mut self,
+        wire: &mut DecodeContext<'_, '_>,
+        choice: &Choice<'_>,
+        delta: Option<Object<'_, '_>>,
+        message: Option<Object<'_, '_>>,
+        reads_message: bool,
+    ) -> Result<bool, Fault> {
+        let notes = &mut Anomalies::default(); // anomalies in other places are not reported
+        let limit = wire.out.config.limits.max_tool_index;
+        let (mut used, mut left) = (Vec::new(), Vec::new());
+        let delta = delta.map(|(delta, _)| delta);
+        let message = message.map(|(message, _)| message);
+        for (place, is_read) in [(delta, true), (message, reads_message)] {
+            let Some(place) = place else { continue };
+            left.extend(calls::further_calls(place, limit, notes));
+            if !is_read {
+                left.extend(calls::main_calls(place, limit, notes));
+            }
+        }
+        for place in &choice.side {
+            left.extend(calls::main_calls(place, limit, notes));
+        }
+        if left.is_empty() {
+            return Ok(false);
+        }
+        let message = message.filter(|_| reads_message);
+        let beside = [choice.beside.as_deref(), choice.beside_chunk.as_deref()];
+        for place in [delta, message].into_iter().chain(beside).flatten() {
+            used.extend(calls::main_calls(place, limit, notes));
+        }
+        for fragment in &left {
+            self.side_calls.add(wire, self.index, fragment, &used)?;
+        }
+        Ok(true)
     }
 
     /// Records that the next payload has no unknown members of the choice.
@@ -484,6 +545,7 @@ impl ChoiceState {
         if let Some(think) = &mut self.think {
             emit_released(wire, self.index, think.end(), None)?;
         }
+        self.side_calls.settle(wire, self.index)?;
         if !self.audio.is_empty() {
             let text = format!("{{\"audio\":[{}]}}", mem::take(&mut self.audio).join(","));
             let held = mem::take(&mut self.audio_size);
@@ -533,10 +595,19 @@ impl ChoiceState {
         if !reading.tail {
             let mut thought = reasoning::read(delta, notes, at);
             notes.report(wire)?;
-            if let (Some(messages), Some(text)) = (&mut self.messages, &mut thought.text) {
-                let (new, again) = messages.reasoning.next(text);
-                *text = new;
-                messages.report(wire, again)?;
+            if let Some(messages) = &mut self.messages {
+                let has_details = |details: &Details<'_>| !details.text.is_empty();
+                let is_plain = thought.details.as_ref().is_some_and(has_details);
+                let texts = thought.blocks.iter_mut();
+                let texts: Vec<_> = texts.map(|block| mem::take(&mut block.text)).collect();
+                if thought.text.is_none() && !is_plain {
+                    thought.text = Some(concat(texts)).filter(|text| !text.is_empty());
+                }
+                if let Some(text) = &mut thought.text {
+                    let (new, again) = messages.reasoning.next(text);
+                    *text = new;
+                    messages.report(wire, again)?;
+                }
             }
             pending_metadata.own.extend(&thought.extra);
             if reading.learns && thought.has_content() {
@@ -568,7 +639,7 @@ impl ChoiceState {
         let mut fragments = fragments(
             wire,
             &mut self.legacy_form,
-            Some(self.index),
+            Some((self.index, &mut self.side_calls)),
             delta,
             notes,
             at,
@@ -671,12 +742,12 @@ pub(crate) enum LegacyForm {
 /// Returns the call fragments in a delta or a message. The fragment in `function_call` comes last; it is omitted if it
 /// repeats a call in `tool_calls`.
 ///
-/// `streamed`: the choice index if `delta` is a delta, whose `function_call` may repeat a call from an earlier delta;
-/// `None` if it is a complete message.
+/// `streamed`: the choice index and the stored calls of the choice if `delta` is a delta, whose `function_call` may
+/// repeat a call from an earlier delta; `None` if it is a complete message.
 pub(crate) fn fragments<'a>(
     wire: &mut DecodeContext<'_, '_>,
     form: &mut LegacyForm,
-    streamed: Option<i32>,
+    streamed: Option<(i32, &mut SideCalls)>,
     delta: &Delta<'a>,
     notes: &mut Anomalies<'a>,
     at: Pointer<'_>,
@@ -704,7 +775,8 @@ pub(crate) fn fragments<'a>(
             if legacy.name.is_some() && *form != LegacyForm::Own {
                 let before = *form;
                 let repeats = calls::is_repeated(&legacy, &out)
-                    || streamed.is_some_and(|index| wire.assembler.mirrors_call(index, &legacy));
+                    || (streamed.as_ref())
+                        .is_some_and(|(index, _)| wire.assembler.mirrors_call(*index, &legacy));
                 *form = if repeats {
                     LegacyForm::Repeated
                 } else {
@@ -717,6 +789,9 @@ pub(crate) fn fragments<'a>(
             }
             if *form == LegacyForm::Repeated {
                 notes.mark_misread("call_in_both_forms");
+                if let Some((_, side_calls)) = streamed {
+                    side_calls.add_legacy(wire, &legacy, &out)?;
+                }
             } else {
                 out.push(legacy);
             }
@@ -818,8 +893,10 @@ impl ChoiceState {
             names,
             details,
             signature,
+            blocks,
             ..
         } = thought;
+        let kind = if blocks.is_empty() { "raw" } else { "thinking" };
         let mut begins_again = false;
         if let Some(details) = details.as_ref().filter(|details| !details.text.is_empty()) {
             if text.is_some() {
@@ -842,24 +919,39 @@ impl ChoiceState {
                 text = Some(new);
             }
         }
-        let mut text = text.filter(|text| !text.is_empty());
-        if let Some(again) = text.as_ref().filter(|_| closes)
-            && self.restates(wire, Channel::Reasoning, again)
-        {
+        let mut divided = if blocks.is_empty() {
+            DividedThought {
+                text: text.unwrap_or_default(),
+                ..DividedThought::default()
+            }
+        } else {
+            let shown = wire.assembler.open_reasoning(self.index);
+            self.blocks.divide(blocks, text, shown)
+        };
+        repeated |= divided.repeated;
+        let mut whole = divided.whole();
+        if closes && !whole.is_empty() && self.restates(wire, Channel::Reasoning, &whole) {
             wire.out.mark_misread("text_again");
-            (text, repeated) = (None, true);
+            divided.clear();
+            (whole, repeated) = (Text::default(), true);
         }
         // Clients would append the repeated text.
         let is_kept = |details: &&Details<'_>| !begins_again || details.is_sealed();
         let kept = details.as_ref().filter(is_kept);
-        self.keep_reasoning(wire.out, names, kept, text.is_some());
-        if let Some(text) = text {
+        self.keep_reasoning(wire.out, names, kept, !whole.is_empty());
+        if !whole.is_empty() {
             self.has_text = true;
             if let Some(think) = &mut self.think {
-                think.field(&text.body);
+                think.field(&whole.body);
             }
+        }
+        for block in divided.ended {
+            self.end_block(wire, block, Some(&mut *pending_metadata))?;
+        }
+        if !divided.text.is_empty() {
+            let metadata = pending_metadata.text();
             wire.assembler
-                .reasoning(wire.out, self.index, "raw", text, pending_metadata.text())?;
+                .reasoning(wire.out, self.index, kind, divided.text, metadata)?;
             pending_metadata.mark_attached();
         }
         if let Some(details) = &details {
@@ -873,6 +965,26 @@ impl ChoiceState {
             wire.out.diagnose(Code::REASONING_REPEATED, None, "")?;
         }
         Ok(())
+    }
+
+    /// Emits the rest of a block, and its signature or encrypted content.
+    pub(crate) fn end_block(
+        &self,
+        wire: &mut DecodeContext<'_, '_>,
+        block: Block<'_>,
+        pending_metadata: Option<&mut PendingMetadata<'_, '_>>,
+    ) -> ParseResult {
+        let (assembler, index) = (&mut wire.assembler, self.index);
+        if !block.text.is_empty() {
+            let mut pending_metadata = pending_metadata;
+            let metadata = pending_metadata.as_mut().and_then(|pending| pending.text());
+            assembler.reasoning(wire.out, index, "thinking", block.text, metadata)?;
+            if let Some(pending_metadata) = pending_metadata {
+                pending_metadata.mark_attached();
+            }
+        }
+        let (signature, encrypted) = (block.signature.as_deref(), block.encrypted.as_deref());
+        assembler.end_reasoning(wire.out, index, signature, encrypted)
     }
 
     /// Records for the repair stage which members contained the reasoning of a delta.

@@ -40,6 +40,7 @@ impl ChoiceState {
             extra,
             details,
             signature,
+            blocks,
             ..
         } = reasoning::read(message, notes, at);
         pending_metadata.own.extend(&extra);
@@ -60,15 +61,12 @@ impl ChoiceState {
             }
         }
         let some = |text: Text<'a>| Some(text).filter(|text| !text.is_empty());
+        let of_details = || some(details.as_ref()?.text.clone());
+        let thought = thought.or_else(of_details);
+        let divided = self.blocks.divide(blocks, thought, "");
         let mut whole = Message {
             content: some(concat(shown)),
-            reasoning: thought
-                .or_else(|| {
-                    details
-                        .as_ref()
-                        .and_then(|details| some(details.text.clone()))
-                })
-                .or_else(|| some(concat(thoughts))),
+            reasoning: some(divided.whole()).or_else(|| some(concat(thoughts))),
             refusal: refusal(message, notes, at).or_else(|| some(concat(refused))),
             fragments: Vec::new(),
         };
@@ -80,15 +78,26 @@ impl ChoiceState {
             whole.fragments = calls::tool_uses(message, false, notes, at);
         }
         if let Some((beside, at)) = beside.filter(|_| whole.fragments.is_empty()) {
-            let index = Some(self.index);
-            whole.fragments = fragments(wire, &mut self.legacy_form, index, beside, notes, at)?;
+            let streamed = Some((self.index, &mut self.side_calls));
+            whole.fragments = fragments(wire, &mut self.legacy_form, streamed, beside, notes, at)?;
         }
         notes.report(wire)?;
-        if !self.has_text {
+        let streamed = self.has_text;
+        if !streamed {
             let has_reasoning = whole.reasoning.is_some();
             self.keep_reasoning(wire.out, names, details.as_ref(), has_reasoning);
         }
         self.has_text = true;
+        for block in divided.ended {
+            if streamed {
+                let (index, signature) = (self.index, block.signature.as_deref());
+                let encrypted = block.encrypted.as_deref();
+                wire.assembler
+                    .reasoning_attributes(wire.out, index, signature, encrypted, None)?;
+            } else {
+                self.end_block(wire, block, None)?;
+            }
+        }
         // Emit the attributes of reasoning first, because the message opens and closes its parts.
         if let Some(details) = &details {
             self.attributes(wire, details)?;

@@ -16,6 +16,7 @@ pub(crate) mod payload_kind;
 pub(crate) mod read;
 pub(crate) mod readers;
 pub(crate) mod reasoning;
+pub(crate) mod side_calls;
 pub(crate) mod usage;
 
 use crate::dialect::anomalies::Anomalies;

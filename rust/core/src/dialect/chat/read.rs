@@ -81,6 +81,8 @@ pub(crate) struct Choice<'a> {
     pub(crate) beside: Option<Box<Delta<'a>>>,
     /// Calls that are members of the chunk, if the choice has none.
     pub(crate) beside_chunk: Option<Box<Delta<'a>>>,
+    /// Calls that are members of the choice or the chunk, next to other calls.
+    pub(crate) side: Vec<Delta<'a>>,
     pub(crate) finish_reason: Slot<'a>,
     pub(crate) finish_camel: Slot<'a>,
     pub(crate) usage: Slot<'a>,
@@ -200,7 +202,7 @@ fn calls_among<'a>(other_members: &[Member<'a>]) -> Option<Member<'a>> {
 }
 
 /// Returns the value of a member if it may contain calls.
-fn filled_member<'a>(other_members: &[Member<'a>], name: &str) -> Slot<'a> {
+pub(crate) fn filled_member<'a>(other_members: &[Member<'a>], name: &str) -> Slot<'a> {
     find(other_members, name).filter(|raw| may_be_calls(*raw))
 }
 
@@ -229,7 +231,7 @@ impl<'a> Choice<'a> {
     }
 
     /// Takes content and calls out of the unknown members of the choice. If its delta, its message or its legacy text
-    /// has content, other content stays an unknown member. Calls next to other calls only repeat them.
+    /// has content, other content stays an unknown member.
     fn adopt(&mut self) {
         let is_absent = |slot: Slot<'_>| present(slot).is_none();
         let is_legacy = self.text.is_some()
@@ -260,26 +262,52 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Takes the calls out of unknown members of the choice or its chunk. Returns them as members of a delta, unless the
-    /// choice has calls.
-    fn take_calls(&self, other_members: &mut Vec<Member<'a>>) -> Option<Delta<'a>> {
-        let found = calls_among(other_members).filter(|_| !self.has(Delta::has_calls));
-        let legacy = found.and_then(|_| filled_member(other_members, LEGACY_CALL));
+    /// Takes the calls out of unknown members of the choice or its chunk. Returns those in the first list and in
+    /// `function_call` as members of a delta, unless the choice has calls. The others are added to `side`.
+    fn take_calls(&mut self, other_members: &mut Vec<Member<'a>>) -> Option<Delta<'a>> {
+        let has_calls = self.has(Delta::has_calls);
+        let mut lists = Vec::new();
+        for name in CALLS {
+            let Some(raw) = filled_member(other_members, name) else {
+                continue;
+            };
+            let mut taken = Delta::default();
+            if name == TOOL_CALLS {
+                taken.tool_calls = Some(TypedValue::Read(calls(raw), raw));
+            } else {
+                let key = Key {
+                    raw: name,
+                    escaped: false,
+                };
+                taken.other_members.push(Member { key, raw });
+            }
+            lists.push(taken);
+        }
+        let legacy = filled_member(other_members, LEGACY_CALL).and_then(|raw| {
+            let function = |reader: &mut Reader<'a>| reader.function("arguments");
+            Reader::of(raw).walk(Kind::Object, function).ok()
+        });
         other_members.retain(|member| {
             let mut names = CALLS.into_iter().chain([LEGACY_CALL]);
             !(may_be_calls(member.raw) && names.any(|name| member.key.is(name)))
         });
-        let mut taken = Delta::default();
-        if let Some(raw) = legacy {
-            let call = Reader::of(raw).walk(Kind::Object, |reader| reader.function("arguments"));
-            taken.function_call = call.ok();
+        if lists.is_empty() && legacy.is_none() {
+            return None;
         }
-        let found = found?;
-        if found.key.is(TOOL_CALLS) {
-            taken.tool_calls = Some(TypedValue::Read(calls(found.raw), found.raw));
-        } else if !found.key.is(LEGACY_CALL) {
-            taken.other_members.push(found);
+        let mut lists = lists.into_iter();
+        let first = lists.next();
+        let legacy = legacy.map(|call| Delta {
+            function_call: Some(call),
+            ..Delta::default()
+        });
+        if has_calls {
+            self.side
+                .extend(first.into_iter().chain(lists).chain(legacy));
+            return None;
         }
+        self.side.extend(lists);
+        let mut taken = first.unwrap_or_default();
+        taken.function_call = legacy.and_then(|legacy| legacy.function_call);
         Some(taken)
     }
 }

@@ -1,4 +1,4 @@
-//! Reads the reasoning in a delta: the first reasoning field with text, and `reasoning_details`.
+//! Reads the reasoning in a delta: the first reasoning field with text, `reasoning_details`, and `thinking_blocks`.
 //!
 //! Gateways may send the same text in two fields, or all text so far in each delta. Each text is used only once.
 
@@ -20,7 +20,17 @@ use crate::json::members::items;
 use crate::json::members::members;
 use crate::json::members::present;
 use crate::json::members::text;
+use crate::model::spec;
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::mem;
+use std::sync::LazyLock;
+
+/// LiteLLM puts the JSON of a Gemini part that has a signature into the text of a block. Such a part is not reasoning.
+static BLOCK_PARTS: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| spec::words(spec::fact("chat", "block_parts")));
+
+const BLOCKS: &str = "thinking_blocks";
 
 /// Default of `Progress::least`, in characters. If it were 1, "a" followed by "and" would be treated as a repetition.
 const PREFIX_CHARS: usize = 4;
@@ -29,7 +39,7 @@ const PREFIX_CHARS: usize = 4;
 #[derive(Debug, Default)]
 pub(crate) struct Thought<'a> {
     pub(crate) text: Option<Text<'a>>,
-    /// Names of the fields that contain the text. Empty if only `reasoning_details` contains it.
+    /// Names of the fields that contain the text. Empty if only `reasoning_details` or `thinking_blocks` contains it.
     pub(crate) names: Vec<&'static str>,
     /// The value of the field from which the text was read, if it is a string.
     pub(crate) field: Option<Raw<'a>>,
@@ -40,8 +50,27 @@ pub(crate) struct Thought<'a> {
     /// Fields with a different text, which become metadata.
     pub(crate) extra: Vec<Member<'a>>,
     pub(crate) details: Option<Details<'a>>,
-    /// The signature in a reasoning field whose value is an object or a list.
+    /// The signature in a reasoning field whose value is an object or a list, or of a Gemini part in
+    /// `thinking_blocks`.
     pub(crate) signature: Option<Cow<'a, str>>,
+    /// The entries of `thinking_blocks`.
+    pub(crate) blocks: Vec<Block<'a>>,
+}
+
+/// An entry of `thinking_blocks`, in which LiteLLM sends Anthropic's blocks: a piece of a block, or a whole one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Block<'a> {
+    pub(crate) text: Text<'a>,
+    pub(crate) signature: Option<Cow<'a, str>>,
+    /// The data of a redacted block.
+    pub(crate) encrypted: Option<Cow<'a, str>>,
+}
+
+impl Block<'_> {
+    /// Returns the content that the client must send back. It ends the block.
+    fn proof(&self) -> Option<&str> {
+        self.signature.as_deref().or(self.encrypted.as_deref())
+    }
 }
 
 /// The content of `reasoning_details`, which is a list of objects with text, signatures, or encrypted content.
@@ -119,7 +148,8 @@ fn half_at_end(string: &str) -> Option<usize> {
 
 impl Thought<'_> {
     pub(crate) fn has_content(&self) -> bool {
-        self.text.is_some() || self.details.is_some() || self.signature.is_some()
+        let has_blocks = !self.blocks.is_empty();
+        has_blocks || self.text.is_some() || self.details.is_some() || self.signature.is_some()
     }
 }
 
@@ -171,7 +201,140 @@ pub(crate) fn read<'a>(
             _ => notes.shape(raw, at.member("reasoning_details")),
         }
     }
+    if !delta.other_members.is_empty()
+        && let Some(raw) = present(find(&delta.other_members, BLOCKS))
+    {
+        match raw.kind {
+            Kind::Array => blocks(raw, &mut out, notes),
+            _ => notes.shape(raw, at.member(BLOCKS)),
+        }
+    }
     out
+}
+
+/// Adds the entries of `thinking_blocks`, and the signature of a Gemini part among them.
+fn blocks<'a>(raw: Raw<'a>, out: &mut Thought<'a>, notes: &mut Anomalies<'a>) {
+    for entry in items(raw) {
+        let entry = members(entry);
+        let member = |name: &str| present(find(&entry, name)).and_then(text);
+        let mut word = |name: &str| {
+            let (word, lone) = member(name)?.into_whole();
+            notes.lone |= lone;
+            Some(word).filter(|word| !word.is_empty())
+        };
+        if is_string(find(&entry, "type"), "redacted_thinking") {
+            let encrypted = word("data");
+            out.blocks.extend(encrypted.map(|encrypted| Block {
+                encrypted: Some(encrypted),
+                ..Block::default()
+            }));
+            continue;
+        }
+        let signature = word("signature");
+        let text = member("thinking").unwrap_or_default();
+        let is_part = |start: &&str| text.body.starts_with(start);
+        if signature.is_some() && text.lead_low.is_none() && BLOCK_PARTS.iter().any(is_part) {
+            out.signature = signature;
+        } else if signature.is_some() || !text.is_empty() {
+            out.blocks.push(Block {
+                text,
+                signature,
+                encrypted: None,
+            });
+        }
+    }
+}
+
+/// The reasoning of one delta or message, divided into blocks.
+#[derive(Debug, Default)]
+pub(crate) struct DividedThought<'a> {
+    /// The blocks that end, with their new text.
+    pub(crate) ended: Vec<Block<'a>>,
+    /// The new text after them.
+    pub(crate) text: Text<'a>,
+    /// True if any text was repeated.
+    pub(crate) repeated: bool,
+}
+
+impl<'a> DividedThought<'a> {
+    /// Returns all new text.
+    pub(crate) fn whole(&self) -> Text<'a> {
+        if self.ended.is_empty() {
+            return self.text.clone();
+        }
+        let texts = self.ended.iter().map(|block| &block.text);
+        concat(texts.chain([&self.text]).cloned().collect())
+    }
+
+    /// Removes the text, because it repeats earlier text.
+    pub(crate) fn clear(&mut self) {
+        self.text = Text::default();
+        for block in &mut self.ended {
+            block.text = Text::default();
+        }
+    }
+}
+
+/// Divides the reasoning of one choice into the blocks of `thinking_blocks`, so that each keeps its signature.
+#[derive(Debug, Default)]
+pub(crate) struct ThinkingBlocks {
+    /// The signatures and encrypted contents of the blocks that have ended.
+    proofs: HashSet<String>,
+}
+
+impl ThinkingBlocks {
+    /// Divides the reasoning of a delta. `plain`: the text outside `thinking_blocks`. `shown`: the text of the open
+    /// reasoning part. LiteLLM sends the text of a block in pieces, and then either its signature without a text, or
+    /// the whole block.
+    pub(crate) fn divide<'a>(
+        &mut self,
+        blocks: Vec<Block<'a>>,
+        plain: Option<Text<'a>>,
+        shown: &str,
+    ) -> DividedThought<'a> {
+        let mut out = DividedThought::default();
+        let mut pieces = Vec::new();
+        for mut block in blocks {
+            let Some(proof) = block.proof() else {
+                pieces.push(block.text);
+                continue;
+            };
+            if !self.proofs.insert(proof.to_owned()) {
+                out.repeated |= !block.text.is_empty();
+                continue;
+            }
+            let before = concat(pieces.clone());
+            let shown = if out.ended.is_empty() { shown } else { "" };
+            let has_text = !(shown.is_empty() && before.body.is_empty());
+            let rest = block.text.body.strip_prefix(shown);
+            if let Some(rest) = rest.and_then(|rest| rest.strip_prefix(before.body.as_ref()))
+                && has_text
+            {
+                block.text = Text {
+                    tail_high: block.text.tail_high,
+                    ..Text::plain(rest).into_owned()
+                };
+                out.repeated = true;
+            }
+            pieces.push(mem::take(&mut block.text));
+            block.text = concat(mem::take(&mut pieces));
+            out.ended.push(block);
+        }
+        out.text = concat(pieces);
+        if let Some(plain) = plain.filter(|plain| !plain.is_empty()) {
+            let sent = out.whole();
+            out.repeated |= !sent.is_empty();
+            if sent != plain {
+                // The plain member has precedence.
+                out.clear();
+                match out.ended.first_mut() {
+                    Some(block) => block.text = plain,
+                    None => out.text = plain,
+                }
+            }
+        }
+        out
+    }
 }
 
 /// Returns true if the delta's content is reasoning, as Gemini marks it in `extra_content`.

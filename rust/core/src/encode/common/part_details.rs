@@ -24,6 +24,8 @@ pub(crate) enum Kind {
 pub(crate) struct Done<'a> {
     pub(crate) kind: Kind,
     pub(crate) is_empty: bool,
+    /// The kind of reasoning. An empty string for any other part.
+    pub(crate) reasoning: &'static str,
     pub(crate) item_id: Option<Text<'a>>,
     pub(crate) signature: Option<Text<'a>>,
     pub(crate) encrypted_content: Option<Text<'a>>,
@@ -101,6 +103,7 @@ impl<'a> Done<'a> {
         let mut done = Done {
             kind: Kind::Text,
             is_empty: false,
+            reasoning: "",
             item_id: None,
             signature: None,
             encrypted_content: None,
@@ -120,12 +123,14 @@ impl<'a> Done<'a> {
             Event::ReasoningDone {
                 part,
                 text,
+                kind,
                 item_id,
                 signature,
                 encrypted_content,
                 ..
             } => {
                 done.kind = Kind::Reasoning;
+                done.reasoning = kind;
                 done.item_id = borrowed(item_id);
                 done.signature = borrowed(signature);
                 done.encrypted_content = borrowed(encrypted_content);
@@ -145,6 +150,7 @@ impl<'a> Done<'a> {
         Done {
             kind: self.kind,
             is_empty: self.is_empty,
+            reasoning: self.reasoning,
             item_id: copied(self.item_id),
             signature: copied(self.signature),
             encrypted_content: copied(self.encrypted_content),

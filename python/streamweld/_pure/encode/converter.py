@@ -14,6 +14,7 @@ from streamweld._pure.encode.common.finish import Ending, ending_fault, fault_of
 from streamweld._pure.encode.common.held_calls import HeldCalls, holds
 from streamweld._pure.encode.common.id_mint import IdMint
 from streamweld._pure.encode.common.tool_ids import ToolIds
+from streamweld._pure.pipeline.end_of_stream import MOST_COPIED
 from streamweld._pure.pipeline.parser import Parser
 from streamweld._pure.sse.frame import as_bytes
 from streamweld.errors import StreamError, UpstreamError, UsageError
@@ -111,11 +112,16 @@ class Converter:
         self._refuse_same()
         return self._context.frames.take()
 
-    def close(self, broken: bool = False) -> bytes:
-        """End the input and return the last bytes. `broken`: whether the transport failed."""
+    def close(self, broken: bool = False, unread: bytes = b"") -> bytes:
+        """End the input and return the last bytes.
+
+        `broken`: whether the transport failed. `unread`: the last input, which does not complete a payload.
+        """
         if self._over:
             return b""
         try:
+            room = None if self._cap is None else self._cap + MOST_COPIED - self._taken - len(unread)
+            self._parser.feed_last([unread], room)
             self._parser.close(broken)
         except StreamError as fault:
             self._failed(fault)
@@ -136,11 +142,15 @@ class Converter:
             made.append(self.feed(unread.pop()))
         return b"".join(made)
 
-    def exceed(self, name: str) -> bytes:
-        """End the conversion because a limit that only the caller can measure was exceeded, and return the ending."""
+    def exceed(self, name: str, unread: bytes = b"") -> bytes:
+        """End the conversion because a limit that only the caller can measure was exceeded, and return the ending.
+
+        `unread`: the last input, which does not complete a payload.
+        """
         if self._over:
             return b""
         try:
+            self._parser.feed(unread)
             self._parser.exceed(name)
         except StreamError as fault:
             self._failed(fault)

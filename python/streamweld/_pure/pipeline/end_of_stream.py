@@ -6,7 +6,7 @@ This module reads the framer's remaining data and passes it to the payload pipel
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streamweld._pure.json.scanner import JsonFault, parse
 from streamweld._pure.pipeline.salvage import MARKER, MOST_JOINS, WHITE, joined_field, salvage, split_joined_line
@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from streamweld._pure.pipeline.payload_pipeline import PayloadPipeline
     from streamweld._pure.sse.framer import Pending
 
-__all__ = ["Ending"]
+__all__ = ["MOST_COPIED", "Ending", "may_end"]
+
+MOST_COPIED: Final = 512 * 1024
+"""Maximum size, in bytes, of an unfinished event that is copied and parsed in any case."""
+
+
+def may_end(data: bytes) -> bool:
+    """Return True if an unfinished event may contain a complete payload, which always contains a closing bracket."""
+    return b"}" in data or b"]" in data
 
 
 class Ending:
@@ -63,6 +71,8 @@ class Ending:
             return True
         if stray and text[:1] == b"<" and not stage.seen:
             raise stage.no_stream(stage.head)
+        if not stage.done and len(data) > MOST_COPIED and not may_end(data):
+            return False  # parsing would take many times the size of the text
         if not stage.done:
             stage.set_position(offset, stage.ordinal, event, data)
         if not stage.seen:

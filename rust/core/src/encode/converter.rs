@@ -28,6 +28,7 @@ use crate::model::output::Diagnostic;
 use crate::model::small_map::Map;
 use crate::model::spec::Code;
 use crate::pipeline::array_body::WINDOW;
+use crate::pipeline::end_of_stream::MOST_COPIED;
 use crate::pipeline::parser::Parser;
 use crate::pipeline::parser::up_to;
 use std::mem;
@@ -404,23 +405,44 @@ impl Converter {
 
     /// Ends the input and appends the last bytes, including the ending.
     pub fn close(&mut self, input: InputEnd, out: &mut Vec<u8>) -> Result<(), Refusal> {
+        self.close_with(&[], input, out)
+    }
+
+    /// Ends the input with bytes that complete no payload. The caller stores them, too: they are copied only as far as
+    /// the limit on bytes before the dialect is detected allows.
+    pub fn close_with(
+        &mut self,
+        unread: &[u8],
+        input: InputEnd,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
         if self.over {
             return Ok(());
         }
         mem::swap(&mut self.flow.context.writer.bytes, out);
-        let result = self.parser.close(input, &mut self.flow);
+        let total = usize::try_from(self.parser.total()).unwrap_or(usize::MAX);
+        let stored = total.saturating_add(unread.len());
+        let room = self.most.saturating_add(MOST_COPIED).saturating_sub(stored);
+        let flow = &mut self.flow;
+        let result = self.parser.close_with(unread, room, input, flow);
         let taken = self.end(result);
         mem::swap(&mut self.flow.context.writer.bytes, out);
         taken
     }
 
     /// Ends the conversion and appends the ending, because a limit that only the caller can measure was exceeded.
-    pub fn exceed(&mut self, name: LimitName, out: &mut Vec<u8>) -> Result<(), Refusal> {
+    /// `unread`: the last bytes of the input. They complete no payload and are not copied.
+    pub fn exceed(
+        &mut self,
+        unread: &[u8],
+        name: LimitName,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
         if self.over {
             return Ok(());
         }
         mem::swap(&mut self.flow.context.writer.bytes, out);
-        let result = self.parser.exceed(name);
+        let result = self.parser.exceed_after(unread, name);
         let taken = self.end(result);
         mem::swap(&mut self.flow.context.writer.bytes, out);
         taken

@@ -20,13 +20,17 @@ use crate::model::output::Output;
 use crate::model::policy::DuplicatePayload;
 use crate::pipeline::array_body::ArrayBody;
 use crate::pipeline::array_body::Body;
+use crate::pipeline::array_body::WINDOW;
+use crate::pipeline::end_of_stream::MOST_COPIED;
+use crate::pipeline::end_of_stream::may_end;
 use crate::pipeline::frame_receiver::FrameReceiver;
-use crate::pipeline::payload_pipeline::HEAD;
 use crate::pipeline::payload_pipeline::PayloadPipeline;
 use crate::pipeline::text_calls::TextCalls;
 use crate::pipeline::undetected::DialectWatch;
 use crate::sse::Framer;
 use crate::sse::WholeEvents;
+use crate::sse::whole_events::PROBE;
+use memchr::memchr2;
 use std::borrow::Cow;
 use std::iter;
 use std::mem;
@@ -148,10 +152,7 @@ impl Parser {
         });
         let taken = input.get(..room).unwrap_or(input);
         *total += taken.len() as u64;
-        if stage.keeps_head() && stage.head.len() < HEAD {
-            let more = taken.get(..HEAD - stage.head.len()).unwrap_or(taken);
-            stage.head.extend_from_slice(more);
-        }
+        stage.keep_head(taken);
         let mut receiver = FrameReceiver {
             stage,
             out: Output::new(config, ledger, sink).filtered(filter(text_calls)),
@@ -274,14 +275,78 @@ impl Parser {
 
     /// Ends the input. Reports open calls and blocks, and whether the stream is complete.
     pub fn close(&mut self, input: InputEnd, sink: &mut dyn Sink) -> ParseResult {
+        self.close_with(&[], 0, input, sink)
+    }
+
+    /// Ends the input with bytes that the caller also stores. They complete no event.
+    ///
+    /// They are not copied if they are long and cannot be used, or are one line. Otherwise, returns a fault if they are
+    /// longer than `room`.
+    pub(crate) fn close_with(
+        &mut self,
+        unread: &[u8],
+        room: usize,
+        input: InputEnd,
+        sink: &mut dyn Sink,
+    ) -> ParseResult {
         if mem::replace(&mut self.over, true) {
             return Ok(());
         }
-        let result = self.finish(input, sink);
+        let result = self.take_last(unread, room, sink);
+        let result = result.and_then(|line| self.finish(line, input, sink));
         self.release(sink).and(result)
     }
 
-    fn finish(&mut self, input: InputEnd, sink: &mut dyn Sink) -> ParseResult {
+    /// Parses the last bytes of the input. Returns the bytes that are left to `finish`.
+    fn take_last<'u>(
+        &mut self,
+        unread: &'u [u8],
+        room: usize,
+        sink: &mut dyn Sink,
+    ) -> Result<&'u [u8], Fault> {
+        if unread.len() <= MOST_COPIED {
+            return self.take(unread, sink).map(|()| &[][..]);
+        }
+        if self.body() == Body::Undecided && self.may_open_array(unread) {
+            let (head, unread) = unread.split_at_checked(WINDOW).unwrap_or((unread, &[]));
+            self.take(head, sink)?;
+            return self.take_last(unread, room, sink);
+        }
+        if self.body() == Body::Array {
+            let ends = self.elements_in(unread);
+            let (whole, rest) = unread.split_at_checked(ends).unwrap_or((unread, &[]));
+            self.take(whole, sink)?;
+            self.count(rest.len())?;
+            self.total += rest.len() as u64;
+            let limit = self.config.limits.max_event_bytes;
+            if let Some(array) = &mut self.array {
+                array.end_with(rest, limit)?;
+            }
+            return Ok(&[]);
+        }
+        if !may_end(unread) {
+            for piece in unread.chunks(PROBE) {
+                self.take(piece, sink)?;
+                self.framer.forget();
+            }
+            return Ok(&[]);
+        }
+        if memchr2(b'\n', b'\r', unread).is_none() {
+            return Ok(unread);
+        }
+        if unread.len() > room {
+            let limit = self.config.limits.max_event_bytes.unwrap_or(u64::MAX);
+            let fault = Fault::limit(LimitName::max_event_bytes, limit);
+            return Err(fault.at(self.total, self.payloads()));
+        }
+        self.take(unread, sink).map(|()| &[][..])
+    }
+
+    /// Ends the input with `line`, which has no line ending and may be empty.
+    fn finish(&mut self, line: &[u8], input: InputEnd, sink: &mut dyn Sink) -> ParseResult {
+        self.count(line.len())?;
+        self.total += line.len() as u64;
+        self.stage.keep_head(line);
         let Parser {
             config,
             ledger,
@@ -307,15 +372,35 @@ impl Parser {
             Some(array) => framer.feed(&array.give_up(), &mut receiver)?,
             None => {}
         }
+        let explained = |stage: &PayloadPipeline, fault| {
+            stage.explain_limit(&config.limits, fault, iter::empty())
+        };
+        if !line.is_empty() {
+            let pending = framer.finish_with(line);
+            if let Some(pending) = pending.map_err(|fault| explained(receiver.stage, fault))? {
+                let FrameReceiver { stage, mut out, .. } = receiver;
+                return stage.close(&mut out, &pending, input);
+            }
+            let result = framer.feed(line, &mut receiver);
+            result.map_err(|fault| explained(receiver.stage, fault))?;
+        }
         let FrameReceiver { stage, mut out, .. } = receiver;
         stage.close(&mut out, &framer.finish(), input)
     }
 
     /// Returns the fault for a limit that only the caller can measure. Later input is ignored.
     pub fn exceed(&mut self, name: LimitName) -> ParseResult {
+        self.exceed_after(&[], name)
+    }
+
+    /// Returns the same fault, after these bytes, or the fault that they cause. They complete no payload, and are not
+    /// copied.
+    pub(crate) fn exceed_after(&mut self, unread: &[u8], name: LimitName) -> ParseResult {
         if mem::replace(&mut self.over, true) {
             return Ok(());
         }
+        self.probe(&[unread])?;
+        self.total += unread.len() as u64;
         let limit = self.config.limits.value(name).unwrap_or_default();
         Err(Fault::limit(name, limit).at(self.total, self.payloads()))
     }

@@ -14,7 +14,6 @@ from streamweld._pure.encode.common.finish import Ending, ending_fault, fault_of
 from streamweld._pure.encode.common.held_calls import HeldCalls, holds
 from streamweld._pure.encode.common.id_mint import IdMint
 from streamweld._pure.encode.common.tool_ids import ToolIds
-from streamweld._pure.pipeline.end_of_stream import MOST_COPIED
 from streamweld._pure.pipeline.parser import Parser
 from streamweld._pure.sse.frame import as_bytes
 from streamweld.errors import StreamError, UpstreamError, UsageError
@@ -120,8 +119,7 @@ class Converter:
         if self._over:
             return b""
         try:
-            room = None if self._cap is None else self._cap + MOST_COPIED - self._taken - len(unread)
-            self._parser.feed_last([unread], room)
+            self._parser.feed(unread)
             self._parser.close(broken)
         except StreamError as fault:
             self._failed(fault)

@@ -19,15 +19,10 @@ if TYPE_CHECKING:
     from streamweld._pure.pipeline.payload_pipeline import PayloadPipeline
     from streamweld._pure.sse.framer import Pending
 
-__all__ = ["MOST_COPIED", "Ending", "may_end"]
+__all__ = ["Ending"]
 
-MOST_COPIED: Final = 512 * 1024
-"""Maximum size, in bytes, of an unfinished event that is copied and parsed in any case."""
-
-
-def may_end(data: bytes) -> bool:
-    """Return True if an unfinished event may contain a complete payload, which always contains a closing bracket."""
-    return b"}" in data or b"]" in data
+_LONG: Final = 512 * 1024
+"""Size of an unfinished event, in bytes, above which it is parsed only if it may be complete."""
 
 
 class Ending:
@@ -71,7 +66,7 @@ class Ending:
             return True
         if stray and text[:1] == b"<" and not stage.seen:
             raise stage.no_stream(stage.head)
-        if not stage.done and len(data) > MOST_COPIED and not may_end(data):
+        if not stage.done and len(data) > _LONG and self._is_incomplete(data):
             return False  # parsing would take many times the size of the text
         if not stage.done:
             stage.set_position(offset, stage.ordinal, event, data)
@@ -88,6 +83,11 @@ class Ending:
             data = text[:usable]
         stage.payload(data, event, offset, stray=stray)
         return usable == len(text)
+
+    def _is_incomplete(self, data: bytes) -> bool:
+        """Return True if an unfinished event contains no complete document, and none that is nested too deeply."""
+        max_depth = self._stage.caps[0] or 0
+        return b"}" not in data and b"]" not in data and data.count(b"{") + data.count(b"[") <= max_depth
 
     def _usable(self, text: bytes, joins: int = 0) -> int:
         """Return how many bytes of an unfinished event can be parsed: all, those of its complete lines, or 0.

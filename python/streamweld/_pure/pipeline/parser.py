@@ -14,7 +14,7 @@ from streamweld._pure.assemble import Assembler, InputEnd
 from streamweld._pure.model.output import Output
 from streamweld._pure.pipeline.array_body import ArrayBody, ElementTooLong
 from streamweld._pure.pipeline.detect import DECODERS
-from streamweld._pure.pipeline.end_of_stream import MOST_COPIED, Ending, may_end
+from streamweld._pure.pipeline.end_of_stream import Ending
 from streamweld._pure.pipeline.payload_pipeline import BODY_HEAD, HEAD, PayloadPipeline
 from streamweld._pure.pipeline.salvage import is_foreign
 from streamweld._pure.sse.framer import Frame, Framer, FramerLimit, Stray, as_bytes
@@ -152,23 +152,6 @@ class Parser:
             self._fed(as_bytes(data))
         finally:
             self._out.silent = False
-            self._lock.release()
-
-    def feed_last(self, pieces: list[bytes], room: int | None) -> list[Event]:
-        """Feed the last bytes, which the caller also stores, and return the events from this call.
-
-        Raises LimitExceeded if they are longer than `room` and would have to be copied, because they are several lines
-        that may contain a payload.
-        """
-        size = sum(map(len, pieces))
-        lines = any(b"\n" in piece or b"\r" in piece for piece in pieces)
-        is_copied = lines and size > MOST_COPIED and any(map(may_end, pieces)) and not self.reads_array
-        self._enter()
-        try:
-            if is_copied and room is not None and size > room:
-                return self._guarded(self._refuse, self._limits["max_event_bytes"])
-            return [event for piece in pieces for event in self._fed(piece)]
-        finally:
             self._lock.release()
 
     def close(self, broken: bool = False) -> list[Event]:
@@ -339,10 +322,6 @@ class Parser:
             raise self._out.limit("max_event_bytes", hit.limit) from None
 
     # End of the input
-
-    def _refuse(self, limit: int | None) -> None:
-        self._stage.set_position(self._total, self._stage.ordinal)
-        raise self._out.limit("max_event_bytes", limit or 0)
 
     def _excess(self, name: str) -> None:
         self._stage.set_position(self._total, self._stage.ordinal)

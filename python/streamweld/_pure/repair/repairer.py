@@ -29,7 +29,6 @@ from streamweld._pure.encode.common.finish import Ending, ending_fault, fault_of
 from streamweld._pure.encode.common.id_mint import IdMint
 from streamweld._pure.model.unmodelled import BlockOpened
 from streamweld._pure.pipeline.after_error import AfterError, is_contentless
-from streamweld._pure.pipeline.end_of_stream import MOST_COPIED
 from streamweld._pure.pipeline.parser import Parser
 from streamweld._pure.repair.chunk_type import with_chunk_type
 from streamweld._pure.repair.own_error import is_own
@@ -225,8 +224,7 @@ class Repairer:
         """End the input and return the last bytes. `broken`: whether the transport failed."""
         if self._further_input is FurtherInput.REPAIRED and self._after_error is None:
             try:
-                unread, self._unread = self._unread, []
-                self._parser.feed_last(unread, None if self._cap is None else self._cap + MOST_COPIED - self._kept)
+                self._read()
                 self._parser.close(broken)
                 if self._lacks_only_marker:
                     self._pass(b"")

@@ -28,7 +28,6 @@ use crate::model::output::Diagnostic;
 use crate::model::small_map::Map;
 use crate::model::spec::Code;
 use crate::pipeline::array_body::WINDOW;
-use crate::pipeline::end_of_stream::MOST_COPIED;
 use crate::pipeline::parser::Parser;
 use crate::pipeline::parser::up_to;
 use std::mem;
@@ -408,8 +407,8 @@ impl Converter {
         self.close_with(&[], input, out)
     }
 
-    /// Ends the input with bytes that complete no payload. The caller stores them, too: they are copied only as far as
-    /// the limit on bytes before the dialect is detected allows.
+    /// Ends the input with bytes that complete no payload. The caller stores them, too, so they are copied only if they
+    /// contain several data lines that may contain a payload.
     pub fn close_with(
         &mut self,
         unread: &[u8],
@@ -420,11 +419,7 @@ impl Converter {
             return Ok(());
         }
         mem::swap(&mut self.flow.context.writer.bytes, out);
-        let total = usize::try_from(self.parser.total()).unwrap_or(usize::MAX);
-        let stored = total.saturating_add(unread.len());
-        let room = self.most.saturating_add(MOST_COPIED).saturating_sub(stored);
-        let flow = &mut self.flow;
-        let result = self.parser.close_with(unread, room, input, flow);
+        let result = self.parser.close_with(unread, input, &mut self.flow);
         let taken = self.end(result);
         mem::swap(&mut self.flow.context.writer.bytes, out);
         taken

@@ -27,15 +27,6 @@ use crate::pipeline::salvage::trim;
 use crate::sse::Pending;
 use crate::sse::decode_utf8;
 use crate::sse::fields::ends_inside_a_sequence;
-use memchr::memchr2;
-
-/// Maximum size, in bytes, of an unfinished event that is copied and parsed in any case.
-pub(crate) const MOST_COPIED: usize = 1 << 19;
-
-/// Returns true if an unfinished event may contain a complete payload, which always contains a closing bracket.
-pub(crate) fn may_end(data: &[u8]) -> bool {
-    memchr2(b'}', b']', data).is_some()
-}
 
 impl PayloadPipeline {
     pub(crate) fn close(
@@ -142,9 +133,6 @@ impl PayloadPipeline {
         }
         if arrival.stray && !self.seen && text.starts_with('<') {
             return Err(self.no_event_stream(out));
-        }
-        if !self.done && arrival.data.len() > MOST_COPIED && !may_end(arrival.data) {
-            return Ok(UsedInput::Cut); // parsing would take many times the size of the text
         }
         if !self.seen
             && let Some(at) = joined_field(text, self.reader(out))

@@ -6,6 +6,7 @@
 use crate::assemble::Assembler;
 use crate::dialect::Dialect;
 use crate::dialect::keep_alive_anywhere;
+use crate::json::MAX_DEPTH;
 use crate::model::config::Config;
 use crate::model::delta::Completeness;
 use crate::model::delta::InputEnd;
@@ -13,6 +14,7 @@ use crate::model::event::Sink;
 use crate::model::fault::Fault;
 use crate::model::lazy_box::LazyBox;
 use crate::model::limits::LimitName;
+use crate::model::limits::as_len;
 use crate::model::output::Diagnostic;
 use crate::model::output::EventFilter;
 use crate::model::output::Ledger;
@@ -21,8 +23,6 @@ use crate::model::policy::DuplicatePayload;
 use crate::pipeline::array_body::ArrayBody;
 use crate::pipeline::array_body::Body;
 use crate::pipeline::array_body::WINDOW;
-use crate::pipeline::end_of_stream::MOST_COPIED;
-use crate::pipeline::end_of_stream::may_end;
 use crate::pipeline::frame_receiver::FrameReceiver;
 use crate::pipeline::payload_pipeline::PayloadPipeline;
 use crate::pipeline::text_calls::TextCalls;
@@ -31,12 +31,16 @@ use crate::sse::Framer;
 use crate::sse::WholeEvents;
 use crate::sse::whole_events::PROBE;
 use memchr::memchr2;
+use memchr::memchr2_iter;
 use std::borrow::Cow;
 use std::iter;
 use std::mem;
 use std::sync::Arc;
 
 type ParseResult = Result<(), Fault>;
+
+/// Maximum size, in bytes, of an unfinished event that is copied and parsed in any case.
+pub(crate) const MOST_COPIED: usize = 1 << 19;
 
 /// Parser of one stream.
 #[derive(Debug)]
@@ -275,42 +279,35 @@ impl Parser {
 
     /// Ends the input. Reports open calls and blocks, and whether the stream is complete.
     pub fn close(&mut self, input: InputEnd, sink: &mut dyn Sink) -> ParseResult {
-        self.close_with(&[], 0, input, sink)
+        self.close_with(&[], input, sink)
     }
 
     /// Ends the input with bytes that the caller also stores. They complete no event.
     ///
-    /// They are not copied if they are long and cannot be used, or are one line. Otherwise, returns a fault if they are
-    /// longer than `room`.
+    /// If they are long, they are copied only if they contain several data lines that may contain a payload.
     pub(crate) fn close_with(
         &mut self,
         unread: &[u8],
-        room: usize,
         input: InputEnd,
         sink: &mut dyn Sink,
     ) -> ParseResult {
         if mem::replace(&mut self.over, true) {
             return Ok(());
         }
-        let result = self.take_last(unread, room, sink);
-        let result = result.and_then(|line| self.finish(line, input, sink));
+        let result = self.take_last(unread, sink);
+        let result = result.and_then(|last| self.finish(last, input, sink));
         self.release(sink).and(result)
     }
 
     /// Parses the last bytes of the input. Returns the bytes that are left to `finish`.
-    fn take_last<'u>(
-        &mut self,
-        unread: &'u [u8],
-        room: usize,
-        sink: &mut dyn Sink,
-    ) -> Result<&'u [u8], Fault> {
+    fn take_last<'u>(&mut self, unread: &'u [u8], sink: &mut dyn Sink) -> Result<&'u [u8], Fault> {
         if unread.len() <= MOST_COPIED {
             return self.take(unread, sink).map(|()| &[][..]);
         }
         if self.body() == Body::Undecided && self.may_open_array(unread) {
             let (head, unread) = unread.split_at_checked(WINDOW).unwrap_or((unread, &[]));
             self.take(head, sink)?;
-            return self.take_last(unread, room, sink);
+            return self.take_last(unread, sink);
         }
         if self.body() == Body::Array {
             let ends = self.elements_in(unread);
@@ -324,29 +321,36 @@ impl Parser {
             }
             return Ok(&[]);
         }
-        if !may_end(unread) {
-            for piece in unread.chunks(PROBE) {
+        let may_be_used = self.may_be_used(unread);
+        let mut rest = unread;
+        while self.framer.last_payload(rest).is_none() && !rest.is_empty() {
+            if !may_be_used {
+                let (piece, next) = rest.split_at_checked(PROBE).unwrap_or((rest, &[]));
                 self.take(piece, sink)?;
-                self.framer.forget();
+                self.framer.shorten();
+                rest = next;
+                continue;
             }
-            return Ok(&[]);
+            let end = memchr2(b'\n', b'\r', rest).map_or(rest.len(), |at| at + 1);
+            let (line, next) = rest.split_at_checked(end).unwrap_or((rest, &[]));
+            self.take(line, sink)?;
+            rest = next;
         }
-        if memchr2(b'\n', b'\r', unread).is_none() {
-            return Ok(unread);
-        }
-        if unread.len() > room {
-            let limit = self.config.limits.max_event_bytes.unwrap_or(u64::MAX);
-            let fault = Fault::limit(LimitName::max_event_bytes, limit);
-            return Err(fault.at(self.total, self.payloads()));
-        }
-        self.take(unread, sink).map(|()| &[][..])
+        Ok(rest)
     }
 
-    /// Ends the input with `line`, which has no line ending and may be empty.
-    fn finish(&mut self, line: &[u8], input: InputEnd, sink: &mut dyn Sink) -> ParseResult {
-        self.count(line.len())?;
-        self.total += line.len() as u64;
-        self.stage.keep_head(line);
+    /// Returns true if an unfinished event may contain a complete payload, which always contains a closing bracket, or a
+    /// payload that is nested too deeply.
+    fn may_be_used(&self, data: &[u8]) -> bool {
+        let depth = as_len(self.config.limits.max_json_depth).min(MAX_DEPTH as usize);
+        memchr2(b'}', b']', data).is_some() || memchr2_iter(b'{', b'[', data).nth(depth).is_some()
+    }
+
+    /// Ends the input with `last`: the unfinished payload, or nothing.
+    fn finish(&mut self, last: &[u8], input: InputEnd, sink: &mut dyn Sink) -> ParseResult {
+        self.count(last.len())?;
+        self.total += last.len() as u64;
+        self.stage.keep_head(last);
         let Parser {
             config,
             ledger,
@@ -375,13 +379,13 @@ impl Parser {
         let explained = |stage: &PayloadPipeline, fault| {
             stage.explain_limit(&config.limits, fault, iter::empty())
         };
-        if !line.is_empty() {
-            let pending = framer.finish_with(line);
+        if !last.is_empty() {
+            let pending = framer.finish_with(last);
             if let Some(pending) = pending.map_err(|fault| explained(receiver.stage, fault))? {
                 let FrameReceiver { stage, mut out, .. } = receiver;
                 return stage.close(&mut out, &pending, input);
             }
-            let result = framer.feed(line, &mut receiver);
+            let result = framer.feed(last, &mut receiver);
             result.map_err(|fault| explained(receiver.stage, fault))?;
         }
         let FrameReceiver { stage, mut out, .. } = receiver;

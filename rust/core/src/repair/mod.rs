@@ -155,7 +155,7 @@ impl Repairer {
     pub fn close(&mut self, input: InputEnd, out: &mut Vec<u8>) {
         let mut read = Read::new(&[], out);
         if self.is_repairing() && self.after_error.is_none() {
-            let result = self.close_parser(&mut read, input);
+            let result = self.close_parser(input);
             if let Err(fault) = result.and_then(|()| self.last(&mut read)) {
                 self.failed(&mut read, fault);
             }

@@ -6,7 +6,7 @@ use crate::model::delta::InputEnd;
 use crate::model::fault::Fault;
 use crate::model::limits::LimitName;
 use crate::pipeline::array_body::Body;
-use crate::pipeline::end_of_stream::MOST_COPIED;
+use crate::pipeline::parser::MOST_COPIED;
 use crate::pipeline::parser::Parser;
 use crate::repair::Repairer;
 use crate::repair::block_facts::ParseResult;
@@ -102,13 +102,10 @@ impl Repairer {
         }
     }
 
-    /// Ends the input with the current block. A long block is not copied.
-    pub(crate) fn close_parser(&mut self, read: &mut Read<'_, '_>, input: InputEnd) -> ParseResult {
-        let room = self.max_buffered.saturating_add(MOST_COPIED);
-        let room = room.saturating_sub(self.size(read) + self.held.size(read));
+    /// Ends the input with the current block.
+    pub(crate) fn close_parser(&mut self, input: InputEnd) -> ParseResult {
         let unread = self.block.get(self.parsed_bytes..).unwrap_or_default();
-        let sink = &mut self.sink;
-        self.parser.close_with(unread, room, input, sink)
+        self.parser.close_with(unread, input, &mut self.sink)
     }
 
     /// Returns the fault for a limit that only the caller can measure, or a fault in the current block. A long block is

@@ -65,7 +65,8 @@ def test_fillers(backend: str, stage: str) -> None:
 
 def test_the_splicer_keeps_no_more_than_its_limit(backend: str) -> None:
     rows = measured(backend, "splice", "comments_without_blank_lines", "endless_comment")
-    assert [row[2] for row in rows] == ["limit_max_event_bytes"] * 4
+    raised = [row[2] for row in rows if not row[1].endswith("ended")]
+    assert raised == ["limit_max_event_bytes"] * 4
     assert max(int(row[3]) for row in rows) <= 2 * LIMIT["pure"]
 
 

@@ -32,7 +32,6 @@ from streamweld._pure.pipeline.salvage import (
     MOST_JOINS,
     WHITE,
     Salvaged,
-    count_documents,
     has_joined_lines,
     joined_field,
     salvage,
@@ -444,7 +443,7 @@ class PayloadPipeline:
 
     def _apply_salvaged(self, found: Salvaged, event: str) -> None:
         if found.kind == "json_lines":
-            self._out.diagnose("json_lines", detail=str(count_documents(found.lines)))
+            self._out.diagnose("json_lines", detail=str(found.count))
             for line in found.lines:
                 if self.done:
                     self._after_done(line, event)

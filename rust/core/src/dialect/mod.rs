@@ -170,6 +170,9 @@ pub(crate) enum Read<'a> {
     Undecided(Document<'a>),
 }
 
+/// Size of a payload, in bytes, above which it is checked before its members are stored.
+const LONG: usize = 1 << 19;
+
 /// Parses payloads for a dialect, or generically while the dialect is unknown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader {
@@ -185,6 +188,9 @@ impl Reader {
             // Reject the payload before any value is built.
             let problem = Problem::TooMany;
             return Err(ScanError { pos: 0, problem });
+        }
+        if text.len() > LONG {
+            members::check(text, self.max_depth)?; // the members of a broken document would take a multiple of its size
         }
         let Some(dialect) = self.dialect else {
             let document = members::document(text, self.max_depth)?;

@@ -14,7 +14,7 @@ from operator import is_
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from streamweld.history.chat_members import COMMON
-from streamweld.history.chat_reasoning import DETAILS, EXTRA_CONTENT
+from streamweld.history.chat_reasoning import DETAILS, SIGNATURE_MEMBERS
 from streamweld.history.ids import form_of
 from streamweld.history.model import (
     MISSING,
@@ -94,7 +94,9 @@ class _Schema:
 
     def __init__(self, context: Context) -> None:
         self.members: Mapping[str, frozenset[str]] = context.facts("members")
-        self.typed_calls = "type" in context.facts("required_members").get("call", ())
+        required: Mapping[str, Any] = context.facts("required_members")
+        self.typed_calls = "type" in required.get("call", ())
+        self.filled_results = "content" in required.get("tool", ())
         self.common = bool(context.fact("common_members"))
 
     def allows(self, turn: Turn) -> bool:
@@ -109,6 +111,8 @@ class _Schema:
         if turn.role == "tool":
             for part in parts:
                 if type(part) is not Result or part.origin is None or not _is_listed(part.origin.raw, listed):
+                    return False
+                if self.filled_results and not part.parts and part.origin.raw.get("content") is None:
                     return False
                 for inner in part.parts:
                     if inner.raw is not None:
@@ -144,7 +148,9 @@ class _Cleaner:
         self.members: Mapping[str, frozenset[str]] = context.facts("members")
         self.text_types: Mapping[str, str] = context.facts("text_types")
         self.annotations: Collection[str] | None = context.fact("annotations")
-        self.typed_calls = "type" in context.facts("required_members").get("call", ())
+        required: Mapping[str, Any] = context.facts("required_members")
+        self.typed_calls = "type" in required.get("call", ())
+        self.filled_results = "content" in required.get("tool", ())
         self.strings = context.fact("assistant_content") == "string"
         self.seen: dict[str, Origin | None] = {}  # item id -> origin of the item that has it
         self.origins: dict[int, Origin] = {}  # id() of an origin -> its replacement
@@ -163,6 +169,9 @@ class _Cleaner:
             part = self._stripped(part, kind)
             if isinstance(part, Call) and self.typed_calls and self._lacks_type(part):
                 self.context.edit("member_required", part.path, "added the type of the call")
+                part = changed(part)
+            if isinstance(part, Result) and self.filled_results and self._lacks_content(part):
+                self.context.edit("member_required", part.path, "added empty content to the result")
                 part = changed(part)
             if isinstance(part, Result) and self.members:
                 inner = tuple([one if isinstance(one, Opaque) else self._content(one) for one in part.parts])
@@ -186,6 +195,10 @@ class _Cleaner:
     def _lacks_type(self, part: Call) -> bool:
         own = part.origin is not None and part.origin.dialect == self.context.family
         return own and not part.touched and isinstance(part.raw, Mapping) and part.raw.get("type") is None
+
+    def _lacks_content(self, part: Result) -> bool:
+        own = part.origin is not None and part.origin.dialect == self.context.family
+        return own and not part.touched and members_of(part.raw).get("content") is None
 
     def _opaque(self, part: Opaque) -> Opaque:
         """Return an opaque item, without its id if the target rejects that id."""
@@ -321,7 +334,7 @@ class _Cleaner:
             return set()
         names: set[str] = {"name"} if isinstance(part, Result) else set()
         if isinstance(part, Call) and part.signature:
-            names = {DETAILS, EXTRA_CONTENT}
+            names = {DETAILS, *SIGNATURE_MEMBERS}
         if DETAILS in members_of(raw):
             if DETAILS in known:
                 names |= {"reasoning", "reasoning_content"}  # copies of the details for display

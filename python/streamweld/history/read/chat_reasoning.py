@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from streamweld.history.chat_reasoning import DETAILS, ISSUERS, THINKING_BLOCKS, whole_entries
+from streamweld.history.chat_reasoning import DETAILS, THINKING_BLOCKS, issuer_of, whole_entries
 from streamweld.history.model import NestedPath, Reasoning, members_of
 from streamweld.history.read.common import as_list, as_mapping, as_optional_text, as_text, extra_members, locate
 
@@ -134,7 +134,7 @@ def _details(
     given = [as_mapping(raw, (*path, n)) for n, raw in enumerate(as_list(mapping, path))]
     for n, entry in whole_entries(given):
         at = (*path, n)
-        issuer = ISSUERS.get(as_text(entry.get("format"), at))
+        issuer = issuer_of(as_text(entry.get("format"), at))
         data = as_text(entry.get("data"), at)
         if issuer == "google" and data and entry.get("id") in call_ids and _ENTRY.issuperset(entry):
             signatures[as_text(entry.get("id"), at)] = data  # the signature of the call with this id

@@ -97,7 +97,7 @@ def _calls(entries: Any, path: Path, report: Report) -> list[Block]:
                 id=call_id if isinstance(call_id, str) else None,
                 name=name if isinstance(name, str) else None,
                 arguments=arguments,
-                signature=_signature(entry),
+                signature=_signature(entry) if "extra_content" in entry else None,
             )
         )
     return found

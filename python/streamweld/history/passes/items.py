@@ -42,6 +42,14 @@ __all__ = ["CONSTRAINTS", "run"]
 _P = TypeVar("_P", bound="Part")
 CONSTRAINTS: Final = ("item_id", "strip_fields", "not_null", "members", "text_types", "assistant_content")
 _NONE: Final[frozenset[str]] = frozenset()
+_REASONING: Final = frozenset({"reasoning_content"})
+_ITEMS: Final[Mapping[Any, str]] = {
+    Reasoning: "reasoning",
+    Call: "function_call",
+    Result: "function_call_output",
+}
+_ITEM_PARTS: Final = (Reasoning, Call, Result)
+_CONTENT_PARTS: Final = (Text, Media)
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
@@ -68,7 +76,16 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         same = all(map(is_, parts, turn.parts))
         altered = altered or not same
         out.append(turn if same else with_parts(turn, parts))
-    return out if altered else turns
+    if not altered:
+        return turns
+    # Parts keep their types, text and ids, which is all that later passes and writers look up in the survey.
+    after = [part for turn in out for part in turn.parts]
+    found.adopt(
+        out,
+        [part for part in after if type(part) is Call],
+        [part for part in after if type(part) is Result],
+    )
+    return out
 
 
 def _have_ids(calls: Iterable[Call], results: Iterable[Result]) -> bool:
@@ -119,7 +136,7 @@ class _Schema:
                         return False
             return True
         origin = turn.origin
-        if origin is None or not _is_listed(origin.raw, listed):
+        if origin is None or not (_is_listed(origin.raw, listed) or self._lists_but_reasoning(origin.raw, listed)):
             return False
         for part in parts:
             if part.origin is not origin:
@@ -131,11 +148,15 @@ class _Schema:
             elif type(part) is Call:
                 if not _is_listed(raw, self.members.get("call", _NONE)) or (self.typed_calls and "type" not in raw):
                     return False
-                if not _is_listed(raw.get("function"), self.members.get("function", _NONE)):
+                if not part.custom and not _is_listed(raw.get("function"), self.members.get("function", _NONE)):
                     return False
             elif type(part) is not Media or part.extra or not _is_listed(raw, self.members.get(part.kind, _NONE)):
                 return False
         return True
+
+    def _lists_but_reasoning(self, raw: Any, listed: frozenset[str]) -> bool:
+        """Return whether the schema lists all members except reasoning, which `passes.reasoning` has handled."""
+        return raw.__class__ is dict and bool(raw.get("reasoning_content")) and {*raw} - listed == _REASONING
 
 
 class _Cleaner:
@@ -159,8 +180,8 @@ class _Cleaner:
         return _is_listed(raw, self.members.get(kind, _NONE))
 
     def part(self, part: Part, turn: Turn) -> Part:
-        if isinstance(part, Reasoning | Call | Result):
-            kind = {Reasoning: "reasoning", Call: "function_call", Result: "function_call_output"}[type(part)]
+        if isinstance(part, _ITEM_PARTS):
+            kind = _ITEMS[type(part)]
             # A free-form call is an item of a different type, and its ids have a different form.
             formed = "custom_tool_call" if isinstance(part, Call) and part.custom else kind
             if part.item_id is not None and self._refused(part.item_id, formed, part.origin):
@@ -188,7 +209,7 @@ class _Cleaner:
         if isinstance(part, Opaque) and part.raw is origin.raw:
             return self._opaque(part)
         part = self._message(part, origin, turn)
-        if isinstance(part, Text | Media):
+        if isinstance(part, _CONTENT_PARTS):
             part = self._content(part)
         return self._typed(part, turn) if isinstance(part, Text) else part
 

@@ -191,8 +191,11 @@ class Survey:
         self.bare, self.common, self.plain, self.trailing, self.ascii = bare, common, plain, trailing, ascii_only
 
     def adopt(self, turns: list[Turn], calls: list[Call] | None = None, results: list[Result] | None = None) -> None:
-        """Make this survey describe another list of turns, without walking it. Its properties must be the same; only
-        `bare` and `common` may have become true, because code that finds them false examines each part.
+        """Make this survey describe another list of turns, without walking it.
+
+        Its properties must be the same, except that reasoning may be gone, and that members may be gone. Then
+        `reasoned`, `plain`, `ascii`, `trailing`, `bare`, `common` and `dialects` may be out of date, but only so that
+        more parts are examined than necessary.
 
         `calls`, `results`: the list's calls and results, if they differ.
         """

@@ -5,6 +5,7 @@ Constraint: `reasoning`.
 
 from __future__ import annotations
 
+from operator import is_
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.chat_reasoning import DETAILS, THINKING_BLOCKS, reasoning_member
@@ -39,6 +40,9 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         members_sent = keeper.turn(turn) if turn.role == "assistant" else keeper.instructed(turn)
         if members_sent.parts or members_sent is turn:
             out.append(members_sent)
+    if len(out) == len(turns) and not all(map(is_, out, turns)):  # no turn was dropped
+        calls = [part for turn in out for part in turn.parts if type(part) is Call]
+        context.survey(turns).adopt(out, calls)
     return out
 
 

@@ -55,7 +55,7 @@ def read_reasoning(message: Json, origin: Origin, path: Path, issuer: str | None
     for name in _FIELDS:
         thought = as_optional_text(message.get(name), (*path, name))
         if thought is not None:
-            if _squeezed(thought) not in copies:
+            if not copies or _squeezed(thought) not in copies:
                 common = locate(origin, (*path, name))
                 mapping = Reasoning(*common, segments=(thought,), kind="raw", issuer=issuer, member=name)
                 found.parts.append(mapping)

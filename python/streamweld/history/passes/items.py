@@ -14,7 +14,7 @@ from operator import is_
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from streamweld.history.chat_members import COMMON
-from streamweld.history.chat_reasoning import DETAILS, SIGNATURE_MEMBERS
+from streamweld.history.chat_reasoning import DETAILS, SIGNATURE_MEMBERS, THINKING_BLOCKS
 from streamweld.history.ids import form_of
 from streamweld.history.model import (
     MISSING,
@@ -356,11 +356,11 @@ class _Cleaner:
         names: set[str] = {"name"} if isinstance(part, Result) else set()
         if isinstance(part, Call) and part.signature:
             names = {DETAILS, *SIGNATURE_MEMBERS}
-        if DETAILS in members_of(raw):
-            if DETAILS in known:
-                names |= {"reasoning", "reasoning_content"}  # copies of the details for display
-            elif _signs_calls(members_of(raw)):
-                names.add(DETAILS)
+        sent = members_of(raw)
+        if (DETAILS in sent and DETAILS in known) or (THINKING_BLOCKS in sent and THINKING_BLOCKS in known):
+            names |= {"reasoning", "reasoning_content"}  # copies for display
+        if DETAILS in sent and DETAILS not in known and _signs_calls(sent):
+            names.add(DETAILS)
         return {name for name in names if name in members_of(raw) and name not in known}
 
     def _typed(self, part: Text, turn: Turn) -> Text:

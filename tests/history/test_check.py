@@ -199,6 +199,7 @@ def test_the_gateways_that_there_are() -> None:
         *("anthropic", "bedrock-converse", "gemini", "mistral", "deepseek", "kimi", "openrouter", "vllm-responses"),
         *("github-copilot", "ai-sdk-ui", "ai-sdk-model"),
         *("groq", "cerebras", "zai", "minimax", "xai", "bedrock-mantle", "vertex", "volcengine"),
+        *("litellm", "gemini-openai"),
     }
 
 

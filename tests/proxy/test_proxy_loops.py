@@ -353,7 +353,8 @@ def proofs_of(to: str, request: dict[str, Any]) -> list[str]:
     for item in request[CONTAINER[to]]:
         match to:
             case "chat":
-                found += [one["signature"] for one in item.get("reasoning_details", ()) if "signature" in one]
+                for name in ("reasoning_details", "thinking_blocks"):
+                    found += [one["signature"] for one in item.get(name, ()) if "signature" in one]
             case "responses":
                 found += [item["encrypted_content"]] if item.get("type") == "reasoning" else []
             case "anthropic":
@@ -432,7 +433,7 @@ def whole_chunks(answer: list[bytes]) -> list[bytes]:
 
 LOOPS = [(client, to, gateway) for to, gateway in gateways() for client in CLIENTS]
 # Gateways of Chat Completions that have a member for signatures; a gateway of Responses that does not accept reasoning.
-DETAILED = {"openrouter", "minimax"}
+DETAILED = {"openrouter", "minimax", "litellm"}
 UNREASONING = {"vercel-ai-gateway"}
 
 

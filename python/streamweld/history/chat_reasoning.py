@@ -3,8 +3,11 @@
 LiteLLM puts Anthropic's blocks into `thinking_blocks` (https://docs.litellm.ai/docs/reasoning_content). OpenRouter and
 MiniMax list texts, summaries, signatures and encrypted reasoning in `reasoning_details`
 (https://openrouter.ai/docs/use-cases/reasoning-tokens); the `format` of each detail identifies the vendor that issued
-it. Google's endpoint puts the signature of a call into its `extra_content`
-(https://ai.google.dev/gemini-api/docs/thought-signatures).
+it. Google's endpoint puts the signature of a call, or of the message's text, into `extra_content`
+(https://ai.google.dev/gemini-api/docs/thought-signatures). LiteLLM puts the signature of a call into its
+`provider_specific_fields` (https://docs.litellm.ai/blog/gemini_3).
+
+A target has the member if the constraint `members` of its profile lists it.
 """
 
 from __future__ import annotations
@@ -15,18 +18,22 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from streamweld.history.model import members_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from streamweld.history.model import Call, Reasoning
 
 __all__ = [
     "DETAILS",
     "EXTRA_CONTENT",
-    "ISSUERS",
+    "SIGNATURE_MEMBERS",
     "THINKING_BLOCKS",
     "call_signature",
     "detailed_proof",
-    "is_only_signature",
+    "issuer_of",
+    "member_signature",
+    "reasoning_member",
+    "signature_member",
+    "signature_value",
     "whole_entries",
     "write_details",
 ]
@@ -35,7 +42,13 @@ Json: TypeAlias = Mapping[str, Any]
 DETAILS: Final = "reasoning_details"
 THINKING_BLOCKS: Final = "thinking_blocks"
 EXTRA_CONTENT: Final = "extra_content"
-ISSUERS: Final = {
+_PROVIDER_FIELDS: Final = "provider_specific_fields"
+# The members of a call that may contain its signature, in the order in which they are read, with the path in them.
+SIGNATURE_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
+    EXTRA_CONTENT: ("google", "thought_signature"),
+    _PROVIDER_FIELDS: ("thought_signature",),
+}
+_ISSUERS: Final = {
     "anthropic-claude-v1": "anthropic",
     "openai-responses-v1": "openai",
     "azure-openai-responses-v1": "azure",
@@ -44,25 +57,70 @@ ISSUERS: Final = {
     "MiniMax-response-v1": "minimax",
 }
 _FORMATS: Final[Mapping[str | None, str]] = {
-    **{issuer: name for name, issuer in ISSUERS.items()},
+    **{issuer: name for name, issuer in _ISSUERS.items()},
     "bedrock": "anthropic-claude-v1",
     "vertex": "google-gemini-v1",
 }
 _UNKNOWN: Final = "unknown"
+_SIGNS_BLOCKS: Final = frozenset({"anthropic", "bedrock"})  # issuers of the signatures in `thinking_blocks`
 _SUMMARIZING: Final = frozenset({"openai", "azure", "xai"})  # vendors that send summaries, which have no signature
 _FRAGMENTS: Final = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
 
 def call_signature(entry: Json) -> str | None:
-    """Return the signature that Google's endpoint added to a call, or None."""
-    found = members_of(members_of(entry.get(EXTRA_CONTENT)).get("google")).get("thought_signature")
-    return found if isinstance(found, str) and found else None
+    """Return the signature that a gateway added to a call, or None."""
+    found = [member_signature(entry, name) for name in SIGNATURE_MEMBERS if name in entry]
+    return next(filter(None, found), None)
 
 
-def is_only_signature(entry: Json) -> bool:
-    """Return whether the `extra_content` of a call contains nothing except the signature."""
-    signature = call_signature(entry)
-    return signature is not None and entry[EXTRA_CONTENT] == {"google": {"thought_signature": signature}}
+def member_signature(entry: Json, name: str) -> str | None:
+    """Return the signature in this member of a call or message, or None."""
+    value: Any = entry.get(name)
+    for step in SIGNATURE_MEMBERS[name]:
+        value = members_of(value).get(step)
+    return value if isinstance(value, str) and value else None
+
+
+def signature_value(name: str, signature: str) -> Any:
+    """Return the value of a member that contains only this signature."""
+    value: Any = signature
+    for step in reversed(SIGNATURE_MEMBERS[name]):
+        value = {step: value}
+    return value
+
+
+def signature_member(listed: Collection[str]) -> str | None:
+    """Return the member for the signature of a call, or None if the target has none.
+
+    `listed`: the members that the target's schema lists for a call.
+    """
+    return next((name for name in SIGNATURE_MEMBERS if name in listed), None)
+
+
+def reasoning_member(part: Reasoning, facts: Json, listed: Collection[str]) -> str:
+    """Return the member of a Chat message in which the target expects this reasoning.
+
+    `facts`: the target's constraint `reasoning`. `listed`: the members that its schema lists for an assistant message.
+    """
+    signed = bool(part.signature or part.encrypted)
+    if facts.get("details") and (signed or part.member == DETAILS):
+        return DETAILS
+    if THINKING_BLOCKS in listed:
+        kept = part.member == THINKING_BLOCKS and not part.touched
+        if kept or (signed and part.issuer in _SIGNS_BLOCKS):
+            return THINKING_BLOCKS
+    return str(facts.get("field", "reasoning_content"))
+
+
+def issuer_of(name: str) -> str | None:
+    """Return the issuer of a detail with this `format`, or None if it is unknown.
+
+    openai-python joins the strings of streamed fragments, so the format of a message that it accumulated is repeated.
+    """
+    found = _ISSUERS.get(name)
+    if found is None and name:
+        found = next((issuer for one, issuer in _ISSUERS.items() if name == one * (len(name) // len(one))), None)
+    return found
 
 
 def whole_entries(entries: Sequence[Json]) -> list[tuple[int, Json]]:

@@ -190,11 +190,17 @@ class Survey:
         self.paired = paired and call_ids is None and len(ids) == len(calls) and "" not in ids
         self.bare, self.common, self.plain, self.trailing, self.ascii = bare, common, plain, trailing, ascii_only
 
-    def adopt(self, turns: list[Turn], calls: list[Call] | None = None) -> None:
-        """Make this survey describe another list of turns, without walking it. Its properties must be the same.
+    def adopt(self, turns: list[Turn], calls: list[Call] | None = None, results: list[Result] | None = None) -> None:
+        """Make this survey describe another list of turns, without walking it.
 
-        `calls`: the list's calls, if they differ.
+        Its properties must be the same, except that reasoning may be gone, and that members may be gone. Then
+        `reasoned`, `plain`, `ascii`, `trailing`, `bare`, `common` and `dialects` may be out of date, but only so that
+        more parts are examined than necessary.
+
+        `calls`, `results`: the list's calls and results, if they differ.
         """
         self.turns = turns
         if calls is not None:
             self.calls = calls
+        if results is not None:
+            self.results = results

@@ -40,19 +40,24 @@ _SECRET: Final = re.compile(r"(?:EqQB|gAAAA|Q2lR|EmwK|CqQB)[A-Za-z0-9]*")
 # Signatures of Claude are valid on every platform
 # (https://platform.claude.com/docs/en/build-with-claude/extended-thinking).
 _EVERY: Final = ("ai-sdk-ui/ai-sdk-ui", "ai-sdk-model/ai-sdk-model", "openai-chat/openrouter")
+_LITELLM: Final = "openai-chat/litellm"
+_GOOGLE: Final = "openai-chat/gemini-openai"
 CUSTODY: Final = {
-    "claude-code/thinking": ("anthropic/anthropic", "bedrock-converse/bedrock-converse", *_EVERY),
-    "claude-code/redacted-thinking": ("anthropic/anthropic", "bedrock-converse/bedrock-converse"),
+    "claude-code/thinking": ("anthropic/anthropic", "bedrock-converse/bedrock-converse", *_EVERY, _LITELLM),
+    "claude-code/redacted-thinking": ("anthropic/anthropic", "bedrock-converse/bedrock-converse", _LITELLM),
     "codex/thinking": ("responses/openai-responses", *_EVERY),
-    "gemini-cli/thinking": ("gemini/gemini", *_EVERY),
-    "gemini-cli/code-execution": ("gemini/gemini", "gemini/vertex", *_EVERY[:2]),  # the signature is on a text
-    "opencode/thinking": ("anthropic/anthropic", *_EVERY),
+    "gemini-cli/thinking": ("gemini/gemini", *_EVERY, _LITELLM, _GOOGLE),
+    "gemini-cli/code-execution": ("gemini/gemini", "gemini/vertex", *_EVERY[:2], _GOOGLE),  # the signature is on a text
+    "opencode/thinking": ("anthropic/anthropic", *_EVERY, _LITELLM),
     "opencode/openai-item": ("responses/openai-responses", *_EVERY),
-    "use-chat/thinking": ("anthropic/anthropic", *_EVERY),
-    "cline/thinking": ("anthropic/anthropic", *_EVERY),
+    "use-chat/thinking": ("anthropic/anthropic", *_EVERY, _LITELLM),
+    "cline/thinking": ("anthropic/anthropic", *_EVERY, _LITELLM),
     "cline/openrouter-encrypted": ("responses/openai-responses", *_EVERY),
-    "langgraph/litellm-thinking-blocks": ("anthropic/anthropic", *_EVERY),
-    "langgraph/google-extra-content": ("gemini/gemini", *_EVERY),
+    "langgraph/litellm-thinking-blocks": ("anthropic/anthropic", *_EVERY, _LITELLM),
+    "langgraph/google-extra-content": ("gemini/gemini", *_EVERY, _LITELLM, _GOOGLE),
+    "langgraph/new-google-parallel": ("gemini/gemini", _GOOGLE),  # also a signature of a message
+    "langgraph/odd-litellm-custody": ("anthropic/anthropic", _LITELLM),
+    "langgraph/fresh-provider-specific": ("gemini/gemini", _LITELLM, _GOOGLE),
 }
 # Histories that cannot be sent, with the path and rule of the error that reports this.
 CLEAR: Final = {("agents-sdk/previous-response", "/input", "user_missing")}

@@ -85,6 +85,8 @@ def test_the_ai_sdk_takes_what_is_for_it(node: Node) -> None:
 ASKED: Any = {"role": "user", "content": "hi"}
 CALL: Any = {"id": "call_1", "type": "function", "function": {"name": "get", "arguments": "{}"}}
 CALLED: Any = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+SIGNED: Any = {"google": {"thought_signature": "c2ln"}}
+THOUGHT: Any = {"type": "thinking", "thinking": "x", "signature": "s"}
 TOLD: Any = {"role": "tool", "tool_call_id": "call_1", "content": "ok"}
 USE: Any = {"type": "tool_use", "id": "toolu_1", "name": "get", "input": {}}
 RESULT: Any = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}]}
@@ -128,6 +130,34 @@ WRONG: list[tuple[str, str, str, Any, Any]] = [
         "deepseek",
         {"messages": [ASKED, CALLED, TOLD]},
         {"messages": [ASKED, {**CALLED, "reasoning_content": ""}, TOLD]},
+    ),
+    (
+        "REASON",
+        "openai-chat",
+        "litellm",
+        {"messages": [ASKED, {"role": "assistant", "content": "x", "thinking_blocks": [{**THOUGHT, "signature": ""}]}]},
+        {"messages": [ASKED, {"role": "assistant", "content": "x", "thinking_blocks": [THOUGHT]}]},
+    ),
+    (
+        "TYPE",
+        "openai-chat",
+        "litellm",
+        {"messages": [ASKED, {"role": "assistant", "content": "x", "thinking_blocks": [{"type": "thinking"}]}]},
+        {"messages": [ASKED, {"role": "assistant", "content": "x", "thinking_blocks": [THOUGHT]}]},
+    ),
+    (
+        "SIGN",
+        "openai-chat",
+        "gemini-openai",
+        {"messages": [ASKED, CALLED, TOLD]},
+        {"messages": [ASKED, {**CALLED, "tool_calls": [{**CALL, "extra_content": SIGNED}]}, TOLD]},
+    ),
+    (
+        "REASON",
+        "openai-chat",
+        "gemini-openai",
+        {"messages": [ASKED, {"role": "assistant", "content": "x", "reasoning_content": "y"}]},
+        {"messages": [ASKED, {"role": "assistant", "content": "x", "extra_content": SIGNED}]},
     ),
     ("ROLE", "openai-chat", "kimi", {"messages": [{"role": "developer", "content": "x"}]}, {"messages": [ASKED]}),
     (

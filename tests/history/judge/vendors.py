@@ -52,6 +52,11 @@ BEYOND: Final = {
     "volcengine": {"reasoning_content"},
     "minimax": {"reasoning_details"},
     "openrouter": {"reasoning", "reasoning_details", "cache_control", "video_url"},
+    # https://docs.litellm.ai/docs/reasoning_content, https://docs.litellm.ai/docs/completion/prompt_caching,
+    # https://docs.litellm.ai/blog/gemini_3
+    "litellm": {"reasoning_content", "thinking_blocks", "provider_specific_fields", "cache_control", "name"},
+    # https://ai.google.dev/gemini-api/docs/thought-signatures
+    "gemini-openai": {"extra_content", "name"},
 }
 
 
@@ -68,8 +73,8 @@ def _chat(payload: Json, gateway: str) -> Iterator[str]:
     messages = payload["messages"]
     allow = set(BEYOND.get(gateway, ()))
     types = messages
-    if gateway in ("kimi", "openrouter"):  # video parts, which do not exist in OpenAI's API
-        types = [_without_videos(message) for message in messages]
+    if gateway in ("kimi", "openrouter", "litellm"):  # parts that do not exist in OpenAI's API
+        types = [_without_media(message) for message in messages]
     yield from _types("openai-chat", types, allow)
     # Kimi requires its own ids unchanged: https://github.com/BerriAI/litellm/pull/34523
     longest = 40 if gateway in ("openai-chat", "azure-openai", "github-copilot") else None
@@ -87,15 +92,50 @@ def _chat(payload: Json, gateway: str) -> Iterator[str]:
                 and not isinstance(message.get("reasoning_content"), str)
             ):
                 yield f"REASON /{n}: no reasoning_content"
+        if gateway == "litellm":
+            yield from _thinking_blocks(n, message)
+        if gateway == "gemini-openai":
+            yield from _google(n, message)
         if gateway == "deepseek" and isinstance(content, list) and any(part.get("type") != "text" for part in content):
             yield f"KIND /{n}: {[part.get('type') for part in content]}"
 
 
-def _without_videos(message: Json) -> Json:
+def _without_media(message: Json) -> Json:
+    """Return the message without videos, and without images in a result, which LiteLLM accepts
+    (https://github.com/BerriAI/litellm/blob/main/litellm/types/llms/openai.py, ToolMessageContentPart).
+    """
     content = message.get("content")
     if not isinstance(content, list):
         return message
-    return {**message, "content": [part for part in content if part.get("type") != "video_url"]}
+    gone = ("video_url", "image_url") if message.get("role") == "tool" else ("video_url",)
+    return {**message, "content": [part for part in content if part.get("type") not in gone]}
+
+
+def _thinking_blocks(n: int, message: Json) -> Iterator[str]:
+    """Check blocks that LiteLLM sends to Anthropic as they are: an unsigned one is rejected."""
+    from anthropic.types.beta import BetaRedactedThinkingBlockParam, BetaThinkingBlockParam
+
+    for at, block in enumerate(message.get("thinking_blocks") or ()):
+        hint: Any = BetaRedactedThinkingBlockParam if "data" in block else BetaThinkingBlockParam
+        for fault in typed_faults(hint, block, f"/{n}/thinking_blocks/{at}", frozenset({"cache_control"})):
+            yield f"TYPE {fault}"
+        if not (block.get("signature") or block.get("data")):
+            yield f"REASON /{n}/thinking_blocks/{at}: not signed"
+
+
+def _google(n: int, message: Json) -> Iterator[str]:
+    """Check what Google's endpoint requires: reasoning without a member, and a signature on the first call of a step
+    (https://github.com/securo-finance/securo/issues/884).
+    """
+    if "reasoning_content" in message or "reasoning" in message:
+        yield f"REASON /{n}: reasoning"
+    holders = [message, *(message.get("tool_calls") or ())]
+    signed = [(one.get("extra_content") or {}).get("google", {}).get("thought_signature") for one in holders]
+    if len(signed) > 1 and not signed[1]:
+        yield f"SIGN /{n}"
+    for one in holders:
+        if "extra_content" in one and one["extra_content"].keys() != {"google"}:
+            yield f"TYPE /{n}: extra_content of another vendor"
 
 
 def _chat_pairs(messages: list[Json], longest: int | None, *, unique: bool = True) -> Iterator[str]:

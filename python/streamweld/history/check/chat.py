@@ -97,9 +97,18 @@ def _calls(entries: Any, path: Path, report: Report) -> list[Block]:
                 id=call_id if isinstance(call_id, str) else None,
                 name=name if isinstance(name, str) else None,
                 arguments=arguments,
+                signature=_signature(entry) if "extra_content" in entry else None,
             )
         )
     return found
+
+
+def _signature(call: Json) -> str | None:
+    """Return the signature that Google's endpoint requires on a call."""
+    value: Any = call
+    for name in ("extra_content", "google", "thought_signature"):
+        value = (as_json(value) or {}).get(name)
+    return value if isinstance(value, str) and value else None
 
 
 def _block(raw: Json, path: Path) -> Block:

@@ -177,15 +177,15 @@ def _item_kind(message: Message, report: Report) -> None:
 
 
 def _missing(message: Message, report: Report) -> None:
-    """Check for members that strict servers require on calls, on images, and on replayed items."""
+    """Check for members that servers require on calls, on results, on images, and on replayed items."""
     required = report.facts("required_members")
-    of_calls, of_images = required.get("call"), required.get("image")
-    if of_calls is not None:
+    of_calls, of_results, of_images = required.get("call"), required.get("tool"), required.get("image")
+    if of_calls is not None or of_results is not None:
         for block in message.blocks:
-            if block.kind == "call":
-                for name in of_calls:
-                    if block.json.get(name) is None:
-                        report.add("member_missing", block.path, name, "required_members")
+            names = of_calls if block.kind == "call" else of_results if block.kind == "result" else None
+            for name in names or ():
+                if block.json.get(name) is None:
+                    report.add("member_missing", block.path, name, "required_members")
     if of_images is not None:
         for block in message.blocks:
             for image in (block, *block.inner):

@@ -123,8 +123,8 @@ class _Pairing:
         self.coming: dict[str, deque[Block]] = {}  # calls by id that have not been reached yet
         self.early: dict[int, int] = {}  # calls that follow their result, by `id()` of the call's block
         for message in view.messages:
-            for block in message.of("call"):
-                if block.id is not None:
+            for block in message.blocks:
+                if block.kind == "call" and block.id is not None:
                     self.coming.setdefault(block.id, deque()).append(block)
 
     def add_call(self, block: Block, turn: int) -> _PendingCall:
@@ -169,12 +169,13 @@ def _pair(view: View, report: Report) -> None:
     for number, turn in enumerate(view.turns):
         # Results can follow until the next assistant turn or, in AI SDK messages, until the next user turn.
         before_user = pairing.adjacent == "before_user"
-        results = [block for message in turn for block in message.of("result")]
+        calls, results = _calls_and_results(turn)
         if pairing.adjacent and not before_user:
             here = [call for call in here if call.turn == number - 1]
         elif before_user:
             here = [] if turn[0].role in ("user", "system") else [call for call in here if not call.answered]
-        calls = [block for message in turn for block in message.of("call")]
+        if not calls and not results:
+            continue
         # In UIMessages, one part can be a call and also its result.
         both = {id(block.raw) for block in calls} if turn[0].role == "assistant" else set[int]()
         _answer(pairing, here, [result for result in results if id(result.raw) not in both], report)
@@ -184,6 +185,18 @@ def _pair(view: View, report: Report) -> None:
         for call in pairing.pending:
             if not call.answered:
                 report.add("call_unanswered", call.block.path, call.block.id or call.block.name or "", "results")
+
+
+def _calls_and_results(turn: list[Message]) -> tuple[list[Block], list[Block]]:
+    calls: list[Block] = []
+    results: list[Block] = []
+    for message in turn:
+        for block in message.blocks:
+            if block.kind == "call":
+                calls.append(block)
+            elif block.kind == "result":
+                results.append(block)
+    return calls, results
 
 
 def _answer(pairing: _Pairing, here: list[_PendingCall], results: list[Block], report: Report) -> None:

@@ -22,6 +22,8 @@ def check_reasoning(view: View, report: Report) -> None:
     """Apply all rules about reasoning."""
     facts = report.facts("reasoning")
     accept: Any = facts.get("accept")
+    if facts.get("dummy_signature"):
+        _signatures(view, report)
     if accept is False:
         for message in view.messages:
             for block in message.of("reasoning"):
@@ -36,8 +38,6 @@ def check_reasoning(view: View, report: Report) -> None:
         _fields(view, facts, report)
     if accept == "blocks":
         _enabled(view, report)
-    if facts.get("dummy_signature"):
-        _signatures(view, report)
 
 
 def _place(message: Message, block: Block, facts: Mapping[str, Any], report: Report) -> None:

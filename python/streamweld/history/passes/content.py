@@ -14,6 +14,7 @@ from streamweld.history.ids import form_of
 from streamweld.history.media_types import takes, text_of
 from streamweld.history.model import (
     MISSING,
+    Call,
     Media,
     Opaque,
     Reasoning,
@@ -41,8 +42,36 @@ _DOCUMENT: Final = "See the attached document."
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with content that the target accepts."""
     if not context.survey(turns).plain:
-        turns = [members_sent for turn in turns if (members_sent := _of_turn(turn, context)) is not None]
+        turns = [
+            members_sent
+            for turn in turns
+            if (members_sent := turn if _is_usual(turn) else _of_turn(turn, context)) is not None
+        ]
     return _without_last_space(turns, context) if context.fact("trailing_space") == "strip" else turns
+
+
+def _is_usual(turn: Turn) -> bool:
+    """Return whether the turn has only text, calls, reasoning, and results that are text, none of which is empty.
+
+    Every target accepts such content. This quick test is true of most turns.
+    """
+    only_reasoning = True
+    for part in turn.parts:
+        kind = type(part)
+        if kind is not Reasoning:
+            only_reasoning = False
+        if isinstance(part, Text):
+            if part.refusal or not part.text or part.text.isspace():
+                return False
+        elif isinstance(part, Result):
+            if part.value is not MISSING or not part.parts:
+                return False
+            for inner in part.parts:
+                if not isinstance(inner, Text) or inner.refusal or not inner.text or inner.text.isspace():
+                    return False
+        elif kind is not Call and kind is not Reasoning:
+            return False
+    return not only_reasoning
 
 
 def _of_turn(turn: Turn, context: Context) -> Turn | None:

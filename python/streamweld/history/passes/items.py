@@ -14,7 +14,7 @@ from operator import is_
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from streamweld.history.chat_members import COMMON
-from streamweld.history.chat_reasoning import DETAILS, EXTRA_CONTENT
+from streamweld.history.chat_reasoning import DETAILS, SIGNATURE_MEMBERS, THINKING_BLOCKS
 from streamweld.history.ids import form_of
 from streamweld.history.model import (
     MISSING,
@@ -42,6 +42,14 @@ __all__ = ["CONSTRAINTS", "run"]
 _P = TypeVar("_P", bound="Part")
 CONSTRAINTS: Final = ("item_id", "strip_fields", "not_null", "members", "text_types", "assistant_content")
 _NONE: Final[frozenset[str]] = frozenset()
+_REASONING: Final = frozenset({"reasoning_content"})
+_ITEMS: Final[Mapping[Any, str]] = {
+    Reasoning: "reasoning",
+    Call: "function_call",
+    Result: "function_call_output",
+}
+_ITEM_PARTS: Final = (Reasoning, Call, Result)
+_CONTENT_PARTS: Final = (Text, Media)
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
@@ -68,7 +76,16 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         same = all(map(is_, parts, turn.parts))
         altered = altered or not same
         out.append(turn if same else with_parts(turn, parts))
-    return out if altered else turns
+    if not altered:
+        return turns
+    # Parts keep their types, text and ids, which is all that later passes and writers look up in the survey.
+    after = [part for turn in out for part in turn.parts]
+    found.adopt(
+        out,
+        [part for part in after if type(part) is Call],
+        [part for part in after if type(part) is Result],
+    )
+    return out
 
 
 def _have_ids(calls: Iterable[Call], results: Iterable[Result]) -> bool:
@@ -94,7 +111,9 @@ class _Schema:
 
     def __init__(self, context: Context) -> None:
         self.members: Mapping[str, frozenset[str]] = context.facts("members")
-        self.typed_calls = "type" in context.facts("required_members").get("call", ())
+        required: Mapping[str, Any] = context.facts("required_members")
+        self.typed_calls = "type" in required.get("call", ())
+        self.filled_results = "content" in required.get("tool", ())
         self.common = bool(context.fact("common_members"))
 
     def allows(self, turn: Turn) -> bool:
@@ -110,12 +129,14 @@ class _Schema:
             for part in parts:
                 if type(part) is not Result or part.origin is None or not _is_listed(part.origin.raw, listed):
                     return False
+                if self.filled_results and not part.parts and part.origin.raw.get("content") is None:
+                    return False
                 for inner in part.parts:
                     if inner.raw is not None:
                         return False
             return True
         origin = turn.origin
-        if origin is None or not _is_listed(origin.raw, listed):
+        if origin is None or not (_is_listed(origin.raw, listed) or self._lists_but_reasoning(origin.raw, listed)):
             return False
         for part in parts:
             if part.origin is not origin:
@@ -127,11 +148,15 @@ class _Schema:
             elif type(part) is Call:
                 if not _is_listed(raw, self.members.get("call", _NONE)) or (self.typed_calls and "type" not in raw):
                     return False
-                if not _is_listed(raw.get("function"), self.members.get("function", _NONE)):
+                if not part.custom and not _is_listed(raw.get("function"), self.members.get("function", _NONE)):
                     return False
             elif type(part) is not Media or part.extra or not _is_listed(raw, self.members.get(part.kind, _NONE)):
                 return False
         return True
+
+    def _lists_but_reasoning(self, raw: Any, listed: frozenset[str]) -> bool:
+        """Return whether the schema lists all members except reasoning, which `passes.reasoning` has handled."""
+        return raw.__class__ is dict and bool(raw.get("reasoning_content")) and {*raw} - listed == _REASONING
 
 
 class _Cleaner:
@@ -144,7 +169,9 @@ class _Cleaner:
         self.members: Mapping[str, frozenset[str]] = context.facts("members")
         self.text_types: Mapping[str, str] = context.facts("text_types")
         self.annotations: Collection[str] | None = context.fact("annotations")
-        self.typed_calls = "type" in context.facts("required_members").get("call", ())
+        required: Mapping[str, Any] = context.facts("required_members")
+        self.typed_calls = "type" in required.get("call", ())
+        self.filled_results = "content" in required.get("tool", ())
         self.strings = context.fact("assistant_content") == "string"
         self.seen: dict[str, Origin | None] = {}  # item id -> origin of the item that has it
         self.origins: dict[int, Origin] = {}  # id() of an origin -> its replacement
@@ -153,8 +180,8 @@ class _Cleaner:
         return _is_listed(raw, self.members.get(kind, _NONE))
 
     def part(self, part: Part, turn: Turn) -> Part:
-        if isinstance(part, Reasoning | Call | Result):
-            kind = {Reasoning: "reasoning", Call: "function_call", Result: "function_call_output"}[type(part)]
+        if isinstance(part, _ITEM_PARTS):
+            kind = _ITEMS[type(part)]
             # A free-form call is an item of a different type, and its ids have a different form.
             formed = "custom_tool_call" if isinstance(part, Call) and part.custom else kind
             if part.item_id is not None and self._refused(part.item_id, formed, part.origin):
@@ -163,6 +190,9 @@ class _Cleaner:
             part = self._stripped(part, kind)
             if isinstance(part, Call) and self.typed_calls and self._lacks_type(part):
                 self.context.edit("member_required", part.path, "added the type of the call")
+                part = changed(part)
+            if isinstance(part, Result) and self.filled_results and self._lacks_content(part):
+                self.context.edit("member_required", part.path, "added empty content to the result")
                 part = changed(part)
             if isinstance(part, Result) and self.members:
                 inner = tuple([one if isinstance(one, Opaque) else self._content(one) for one in part.parts])
@@ -179,13 +209,17 @@ class _Cleaner:
         if isinstance(part, Opaque) and part.raw is origin.raw:
             return self._opaque(part)
         part = self._message(part, origin, turn)
-        if isinstance(part, Text | Media):
+        if isinstance(part, _CONTENT_PARTS):
             part = self._content(part)
         return self._typed(part, turn) if isinstance(part, Text) else part
 
     def _lacks_type(self, part: Call) -> bool:
         own = part.origin is not None and part.origin.dialect == self.context.family
         return own and not part.touched and isinstance(part.raw, Mapping) and part.raw.get("type") is None
+
+    def _lacks_content(self, part: Result) -> bool:
+        own = part.origin is not None and part.origin.dialect == self.context.family
+        return own and not part.touched and members_of(part.raw).get("content") is None
 
     def _opaque(self, part: Opaque) -> Opaque:
         """Return an opaque item, without its id if the target rejects that id."""
@@ -321,12 +355,12 @@ class _Cleaner:
             return set()
         names: set[str] = {"name"} if isinstance(part, Result) else set()
         if isinstance(part, Call) and part.signature:
-            names = {DETAILS, EXTRA_CONTENT}
-        if DETAILS in members_of(raw):
-            if DETAILS in known:
-                names |= {"reasoning", "reasoning_content"}  # copies of the details for display
-            elif _signs_calls(members_of(raw)):
-                names.add(DETAILS)
+            names = {DETAILS, *SIGNATURE_MEMBERS}
+        sent = members_of(raw)
+        if (DETAILS in sent and DETAILS in known) or (THINKING_BLOCKS in sent and THINKING_BLOCKS in known):
+            names |= {"reasoning", "reasoning_content"}  # copies for display
+        if DETAILS in sent and DETAILS not in known and _signs_calls(sent):
+            names.add(DETAILS)
         return {name for name in names if name in members_of(raw) and name not in known}
 
     def _typed(self, part: Text, turn: Turn) -> Text:

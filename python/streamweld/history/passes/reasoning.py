@@ -5,14 +5,15 @@ Constraint: `reasoning`.
 
 from __future__ import annotations
 
+from operator import is_
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.history.chat_reasoning import DETAILS
+from streamweld.history.chat_reasoning import DETAILS, THINKING_BLOCKS, reasoning_member
 from streamweld.history.ids import form_of
 from streamweld.history.model import Call, Reasoning, Text, changed, decoded, members_of, removed_value, with_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from streamweld.history.context import Context
     from streamweld.history.model import Origin, Part, Turn
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["run", "run_field"]
 
 _ID: Final = frozenset({"id"})
+_SIGNED: Final = (DETAILS, THINKING_BLOCKS)  # members of Chat messages for signed reasoning without text
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
@@ -38,6 +40,9 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         members_sent = keeper.turn(turn) if turn.role == "assistant" else keeper.instructed(turn)
         if members_sent.parts or members_sent is turn:
             out.append(members_sent)
+    if len(out) == len(turns) and not all(map(is_, out, turns)):  # no turn was dropped
+        calls = [part for turn in out for part in turn.parts if type(part) is Call]
+        context.survey(turns).adopt(out, calls)
     return out
 
 
@@ -84,6 +89,7 @@ class _Keeper:
         self.fact = fact
         self.accept = fact.get("accept", "parts")
         self.item_form = form_of(context.facts("item_id"))
+        self.members: Collection[str] = context.facts("members").get("assistant", ())
 
     def turn(self, turn: Turn) -> Turn:
         parts: list[Part] = []
@@ -154,8 +160,8 @@ class _Keeper:
         if mode == "keep":
             return part
         if self.accept == "field":
-            detailed = bool(self.fact.get("details")) and bool(part.signature or part.encrypted)
-            if not part.text and self.fact.get("fill") is None and not detailed:
+            proven = bool(part.signature or part.encrypted) and self._member(part) in _SIGNED
+            if not part.text and self.fact.get("fill") is None and not proven:
                 return self._gone(part, "it has no text")
             return self._renamed(part)
         if self.accept == "chunks":
@@ -174,8 +180,8 @@ class _Keeper:
             return self._gone(part_, "the target rejects encrypted content without an item id")
         named = self.accept == "items" and part_.item_id and self.fact.get("item_ids") is not False
         if not signed and not named:
-            proven = self.fact.get("signed") == "required" or (self.accept == "items" and self.fact.get("issuers"))
-            way = self.fact.get("unsigned") or ("drop" if proven else "keep")
+            required = self.fact.get("signed") == "required" or (self.accept == "items" and self.fact.get("issuers"))
+            way = self.fact.get("unsigned") or ("drop" if required else "keep")
             if way == "text":
                 return self._as_text(part_, "reasoning_unsigned")
             if way == "drop" or (not part_.text and self.accept != "parts"):
@@ -209,14 +215,14 @@ class _Keeper:
         """Move reasoning read from the target's own dialect to the member that this target uses."""
         if part.origin is None or part.origin.dialect != self.context.family or part.touched:
             return part
-        wanted = None if self.accept == "chunks" else self.fact.get("field", "reasoning_content")
-        signed = bool(part.signature or part.encrypted)
-        if self.fact.get("details") and (signed or part.member == DETAILS):
-            wanted = DETAILS
+        wanted = None if self.accept == "chunks" else self._member(part)
         if part.member == wanted:
             return part
         self.context.edit("reasoning_field", part.path, f"moved the reasoning to {wanted or 'the content'}")
         return changed(part)
+
+    def _member(self, part: Reasoning) -> str:
+        return reasoning_member(part, self.fact, self.members)
 
     def _without_foreign_proof(self, part: Reasoning) -> Reasoning | None:
         """Return the part without signatures and encrypted content from other issuers, or None if nothing is left."""

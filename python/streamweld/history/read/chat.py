@@ -8,9 +8,11 @@ from streamweld.history.chat_members import COMMON
 from streamweld.history.chat_reasoning import (
     DETAILS,
     EXTRA_CONTENT,
+    SIGNATURE_MEMBERS,
     THINKING_BLOCKS,
     call_signature,
-    is_only_signature,
+    member_signature,
+    signature_value,
 )
 from streamweld.history.media_types import detected
 from streamweld.history.model import (
@@ -24,6 +26,7 @@ from streamweld.history.model import (
     Result,
     Text,
     Turn,
+    copied,
 )
 from streamweld.history.read.chat_reasoning import read_reasoning, thinking_block
 from streamweld.history.read.common import (
@@ -61,7 +64,6 @@ _MESSAGE: Final = frozenset(
 _BARE: Final = frozenset({"role", "content", "tool_calls"})
 _RESULT: Final = _MESSAGE | {"name"}
 _CALL: Final = frozenset({"id", "type", "function", "custom", "index"})
-_SIGNED_CALL: Final = _CALL | {EXTRA_CONTENT}
 _TEXT: Final = frozenset({"type", "text"})
 _REFUSAL: Final = frozenset({"type", "refusal"})
 _MEDIA: Final = frozenset({"type", "image_url", "input_audio", "file", "video_url", "audio_url"})
@@ -99,11 +101,16 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     origin = Origin(DIALECT, path, message, 0, EMPTY if bare else extra_members(message, _MESSAGE))
     parts: list[Part] = []
     signatures: Mapping[str, str] = EMPTY
+    signature: str | None = None  # of the message's text
     if not bare:
         thought = read_reasoning(message, origin, path, issuer)
         parts, signatures = thought.parts, thought.signatures
-    if content is not None and not (content == "" and calls):
+        if role == "assistant" and EXTRA_CONTENT in message:
+            signature = member_signature(message, EXTRA_CONTENT)
+    if content is not None and not (content == "" and calls and signature is None):
         parts += _content(content, origin, path + _CONTENT)
+        if signature is not None:
+            _sign_text(parts, signature, message, origin)
     if not bare and (refusal := as_text(message.get("refusal"), path)):
         parts.append(Text(*locate(origin, (*path, "refusal")), text=refusal, refusal=True))
     if calls is not None:
@@ -133,6 +140,26 @@ def _are_common(parts: list[Part]) -> bool:
     return True
 
 
+def _only_signature(entry: Json, signature: str | None) -> frozenset[str]:
+    """Return the members that contain this signature and nothing else."""
+    if signature is None:
+        return frozenset()
+    return frozenset(
+        name for name in SIGNATURE_MEMBERS if name in entry and entry[name] == signature_value(name, signature)
+    )
+
+
+def _sign_text(parts: list[Part], signature: str, message: Json, origin: Origin) -> None:
+    """Move the signature of a message to its last part, which Gemini signs, if that part is text.
+
+    The member stays among those without a field in the model if it contains more than the signature.
+    """
+    last = parts[-1] if parts else None
+    if isinstance(last, Text) and not last.refusal and EXTRA_CONTENT in _only_signature(message, signature):
+        parts[-1] = copied(last, signature=signature)
+        origin.extra = {name: value for name, value in origin.extra.items() if name != EXTRA_CONTENT}
+
+
 def _arguments(arguments: Any) -> Any:
     """Return the arguments as fields of a `Call`. They should be text, but some servers send an object."""
     return {"arguments": arguments} if isinstance(arguments, str) else {"input": {} if arguments is None else arguments}
@@ -159,7 +186,7 @@ def _call(raw: Any, origin: Origin, path: Path, signatures: Mapping[str, str]) -
     known, signature, extra = _CALL, None, EMPTY
     if signatures or not _CALL.issuperset(entry):
         signature = call_signature(entry) or signatures.get(call_id)
-        known = _SIGNED_CALL if is_only_signature(entry) else _CALL
+        known = _CALL | _only_signature(entry, signature)
         extra = extra_members(entry, known)
     if entry.get("type") == "custom" or entry.get("custom") is not None:
         custom = as_mapping(entry.get("custom"), (*path, "custom"))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from streamweld.history.chat_reasoning import DETAILS, ISSUERS, THINKING_BLOCKS, whole_entries
+from streamweld.history.chat_reasoning import DETAILS, THINKING_BLOCKS, call_signature, issuer_of, whole_entries
 from streamweld.history.model import NestedPath, Reasoning, members_of
 from streamweld.history.read.common import as_list, as_mapping, as_optional_text, as_text, extra_members, locate
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Mapping, Sequence
 
     from streamweld.history.model import Origin, Part, Path
     from streamweld.history.read.common import Json
@@ -46,16 +46,17 @@ def read_reasoning(message: Json, origin: Origin, path: Path, issuer: str | None
         found.parts += blocks
     if message.get(DETAILS) is not None:
         calls: Any = message.get("tool_calls")
-        call_ids: set[Any] = set()
+        signed: dict[Any, str | None] = {}
         if isinstance(calls, list | tuple):
-            call_ids = {members_of(call).get("id") for call in cast("Sequence[Any]", calls)}
-        details = _details(message[DETAILS], origin, (*path, DETAILS), call_ids, found.signatures)
+            entries = [members_of(call) for call in cast("Sequence[Any]", calls)]
+            signed = {entry.get("id"): call_signature(entry) for entry in entries}
+        details = _details(message[DETAILS], origin, (*path, DETAILS), signed, found.signatures)
         copies |= _texts_of(details)
         found.parts += details
     for name in _FIELDS:
         thought = as_optional_text(message.get(name), (*path, name))
         if thought is not None:
-            if _squeezed(thought) not in copies:
+            if not copies or _squeezed(thought) not in copies:
                 common = locate(origin, (*path, name))
                 mapping = Reasoning(*common, segments=(thought,), kind="raw", issuer=issuer, member=name)
                 found.parts.append(mapping)
@@ -128,16 +129,23 @@ class _Item:
 
 
 def _details(
-    mapping: Any, origin: Origin, path: Path, call_ids: Collection[Any], signatures: dict[str, str]
+    mapping: Any, origin: Origin, path: Path, signed: Mapping[Any, str | None], signatures: dict[str, str]
 ) -> list[Reasoning]:
+    """Return the reasoning in the details, and add the signatures of calls to `signatures`.
+
+    `signed`: the ids of the message's calls, with the signatures that the calls themselves have. A second, different
+    signature of a call is read as reasoning, so that it is not lost without a report.
+    """
     items: list[_Item] = []
     given = [as_mapping(raw, (*path, n)) for n, raw in enumerate(as_list(mapping, path))]
     for n, entry in whole_entries(given):
         at = (*path, n)
-        issuer = ISSUERS.get(as_text(entry.get("format"), at))
+        issuer = issuer_of(as_text(entry.get("format"), at))
         data = as_text(entry.get("data"), at)
-        if issuer == "google" and data and entry.get("id") in call_ids and _ENTRY.issuperset(entry):
-            signatures[as_text(entry.get("id"), at)] = data  # the signature of the call with this id
+        call_id: Any = entry.get("id")
+        of_call = issuer == "google" and bool(data) and call_id in signed and _ENTRY.issuperset(entry)
+        if of_call and (signed[call_id] or signatures.get(call_id, data)) == data:
+            signatures[as_text(call_id, at)] = data
             continue
         if not (items and items[-1].takes(entry, issuer)):
             items.append(_Item(at, issuer))

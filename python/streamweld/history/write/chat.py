@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamweld.history.chat_reasoning import DETAILS, EXTRA_CONTENT, call_signature, detailed_proof, write_details
+from streamweld.history.chat_reasoning import (
+    DETAILS,
+    EXTRA_CONTENT,
+    SIGNATURE_MEMBERS,
+    THINKING_BLOCKS,
+    call_signature,
+    detailed_proof,
+    reasoning_member,
+    signature_member,
+    signature_value,
+    write_details,
+)
 from streamweld.history.media_types import short_form
 from streamweld.history.model import (
     EMPTY,
@@ -62,7 +73,13 @@ def _message(turn: Turn, writer: Writer) -> dict[str, Any]:
             blocks.append(part)
     message: dict[str, Any] = {"role": turn.role}
     if blocks:
+        signature = _text_signature(blocks, turn.role, writer)
+        last = blocks[-1]
+        if signature and len(blocks) > 1 and isinstance(last, Text) and not last.text:
+            blocks.pop()  # this part contains only the signature
         message["content"] = _content(blocks, writer)
+        if signature:
+            message[EXTRA_CONTENT] = signature_value(EXTRA_CONTENT, signature)
     else:
         message["content"] = None if calls or refusals else ""
     if refusals:
@@ -76,7 +93,7 @@ def _message(turn: Turn, writer: Writer) -> dict[str, Any]:
             if part.touched or not writer.own(part):
                 writer.lose_extra_members(part)
     elif thoughts:
-        _plain_reasoning(thoughts, message, writer, chunks=chunks)
+        _reasoning(thoughts, message, writer, chunks=chunks)
     origin = turn.origin
     if origin is not None and origin.dialect == writer.dialect and members_of(origin.raw).get("tool_calls") == []:
         writer.context.edit("calls_empty", origin.path, "dropped an empty tool_calls list")
@@ -87,17 +104,59 @@ def _message(turn: Turn, writer: Writer) -> dict[str, Any]:
     return message
 
 
-def _plain_reasoning(thoughts: Sequence[Reasoning], message: dict[str, Any], writer: Writer, *, chunks: bool) -> None:
-    """Write the text of the reasoning, and record its signatures, encrypted content and item ids as losses."""
+def _text_signature(blocks: Sequence[Part], role: str, writer: Writer) -> str | None:
+    """Return the signature of the last part if it is text, and record those of other parts as losses.
+
+    A message has one member for a signature, and the reader assigns it to the last part.
+    """
+    members = writer.context.fact("members")
+    found: str | None = None
+    for part in blocks:
+        if isinstance(part, Text) and part.signature:
+            listed = EXTRA_CONTENT in members.get(role, ()) if members else role == "assistant" and writer.own(part)
+            if part is blocks[-1] and listed:
+                found = part.signature
+            else:
+                why = "the target has no member for the signature of this text part"
+                writer.context.lose("signature", part.path, why, part.signature)
+    return found
+
+
+def _reasoning(thoughts: Sequence[Reasoning], message: dict[str, Any], writer: Writer, *, chunks: bool) -> None:
+    """Write Anthropic's signed and redacted reasoning as blocks, if the target has a member for them. Write the text of
+    all other reasoning, and record its signatures, encrypted content and item ids as losses.
+    """
+    facts, listed = writer.context.facts("reasoning"), writer.context.facts("members").get("assistant", ())
+    plain: list[Reasoning] = []
     for part in thoughts:
+        if not chunks and reasoning_member(part, facts, listed) == THINKING_BLOCKS:
+            message.setdefault(THINKING_BLOCKS, []).append(_thinking(part, writer))
+            continue
+        plain.append(part)
         for name, value in (("signature", part.signature), ("encrypted", part.encrypted), ("item_id", part.item_id)):
             if value:
                 writer.context.lose(name, part.path, "the target accepts only the text of reasoning", value)
-    if not chunks:
-        field = writer.context.facts("reasoning").get("field", "reasoning_content")
-        message[field] = "\n\n".join([part.text for part in thoughts])
-        for part in thoughts:
+    if plain and not chunks:
+        field = facts.get("field", "reasoning_content")
+        message[field] = "\n\n".join([part.text for part in plain])
+        for part in plain:
             writer.lose_extra_members(part)
+
+
+def _thinking(part: Reasoning, writer: Writer) -> Any:
+    """Return Anthropic's block for this reasoning."""
+    own = writer.reusable_block(part) if part.member == THINKING_BLOCKS else None
+    if own is not None:
+        return own
+    if part.item_id:
+        writer.context.lose("item_id", part.path, "the target has no member for it in this reasoning", part.item_id)
+    if part.kind == "redacted" or (part.encrypted and not part.text):
+        writer.lose_proof(part, "encrypted")
+        block = {"type": "redacted_thinking", "data": part.encrypted or ""}
+    else:
+        writer.lose_proof(part, "signature")
+        block = {"type": "thinking", "thinking": part.text, "signature": part.signature or ""}
+    return block | writer.extra_members(part)
 
 
 def _content(parts: Sequence[Part], writer: Writer) -> Any:
@@ -172,11 +231,17 @@ def _call(part: Call, writer: Writer, *, detailed: bool) -> Any:
 
 
 def _carried_signature(part: Call, writer: Writer) -> Mapping[str, Any]:
-    """Return the `extra_content` with the signature of a call, if the target accepts that member."""
-    raw, known = members_of(part.raw), writer.context.facts("members").get("call")
-    if not writer.own(part) or EXTRA_CONTENT not in raw or EXTRA_CONTENT in part.extra:
-        return EMPTY
-    return {EXTRA_CONTENT: raw[EXTRA_CONTENT]} if known is None or EXTRA_CONTENT in known else EMPTY
+    """Return the member with the signature of a call, if the target accepts one."""
+    raw, known = members_of(part.raw) if writer.own(part) else EMPTY, writer.context.facts("members").get("call")
+    carried = {
+        name: raw[name]
+        for name in SIGNATURE_MEMBERS
+        if name in raw and name not in part.extra and (known is None or name in known)
+    }
+    if carried or known is None or not part.signature:
+        return carried
+    name = signature_member(known)
+    return EMPTY if name is None else {name: signature_value(name, part.signature)}
 
 
 def _results(turn: Turn, writer: Writer) -> list[Any]:

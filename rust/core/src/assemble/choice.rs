@@ -40,11 +40,11 @@ pub struct FinishState {
     pub raw: Option<String>,
     /// The meaning of the finish reason.
     pub reason: Option<&'static str>,
-    /// The received reason stands for any normal end; it does not distinguish `stop` from `tool_calls`.
+    /// The received reason means any normal end, without distinguishing `stop` from `tool_calls`.
     pub natural: bool,
     /// A second finish reason has already been reported.
     pub repeated: bool,
-    /// The reason in the `Finished` event. `None` until this event is emitted.
+    /// The finish reason in the emitted `Finished` event; `None` until the event is emitted.
     pub concluded: Option<&'static str>,
 }
 
@@ -64,7 +64,7 @@ impl Blank for FinishState {
     }
 }
 
-/// An id or index that a call lost to a later call.
+/// An id or index of a call that a later call took over.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DisplacedKey {
     Id(Id),

@@ -22,7 +22,7 @@ use crate::model::delta::PartAttributes;
 use crate::model::fault::Fault;
 use crate::model::output::Output;
 
-/// Maximum number of lists that are applied to one item. Limits the total time, because each list takes time
+/// Maximum number of content lists that are applied to one item. Limits the total time, because each list takes time
 /// proportional to the item's text.
 const MAX_LISTS: u8 = 16;
 
@@ -32,7 +32,7 @@ type GroupKey = (ItemKind, Channel, &'static str);
 #[derive(Debug)]
 struct Group {
     entries: Vec<usize>,
-    /// How the listed parts are applied together. `None`: they are applied one by one, or ignored.
+    /// How the listed parts are applied as a list. `None`: they are applied one by one, or ignored.
     list: Option<TextList>,
     next_entry: usize,
 }

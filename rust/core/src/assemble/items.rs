@@ -409,7 +409,7 @@ impl Assembler {
                 .unwrap_or(item);
         }
         let splits = choice.item_index.get(item).is_some_and(|record| {
-            // An item with an id is not another one, however little of it is repeated.
+            // An item with an id stays the same item, even if only the beginning of its text was repeated.
             record.open || (record.item_id.is_none() && record.repeats)
         });
         if splits && end_shorter_repetition(&mut ctx, choice, item, &address)? {

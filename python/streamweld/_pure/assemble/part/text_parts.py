@@ -297,6 +297,6 @@ def _attach(part: TextPart, signature: str | None, encrypted_content: str | None
 
 
 def _joined(arrays: list[str]) -> str:
-    """Join several the texts of JSON arrays into one."""
+    """Join the texts of several JSON arrays into one."""
     insides = [raw.strip()[1:-1].strip() for raw in arrays]
     return "[" + ",".join([inside for inside in insides if inside]) + "]"

@@ -84,7 +84,7 @@ pub type ContentKind = (Channel, &'static str);
 /// A lookup table for the parts of an item, by channel, reasoning kind and sub-index.
 #[derive(Clone, Debug, Default)]
 pub struct SubIndexTable {
-    /// The parts that any event with a sub-index addressed.
+    /// For each kind of content and sub-index, the parts that an event with this sub-index addressed.
     by_sub: HashMap<(ContentKind, Option<i64>), BTreeSet<usize>>,
     last: Map<ContentKind, usize>,
 }
@@ -143,8 +143,8 @@ impl SubIndexTable {
         self.content_kinds(channel, kind).filter_map(last).max()
     }
 
-    /// Returns the pairs of channel and reasoning kind that match and have a part. There are at most as many as
-    /// reasoning kinds.
+    /// Returns this channel with each matching reasoning kind of which the item has a part. `kind`: `None` matches
+    /// every kind.
     fn content_kinds(
         &self,
         channel: Channel,

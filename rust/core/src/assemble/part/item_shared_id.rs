@@ -45,7 +45,7 @@ pub fn share_id(
         .shared_id
         .get_or_insert_with(|| Box::new(SharedId::new(first, text)));
     shared_id.announce(index);
-    // An overflow (A8) at either index then belongs to a second call.
+    // If text overflows later at either index (A8), it therefore belongs to a second call.
     call.announced_again.insert(Some(first));
     call.announced_again.insert(Some(index));
 }

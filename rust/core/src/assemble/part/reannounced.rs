@@ -118,7 +118,7 @@ pub fn report_reannounced(
     let Some((record, call)) = choice.item_call_mut(item) else {
         return Ok(());
     };
-    // An overflow (A8) then belongs to a second call.
+    // If text overflows later (A8), it therefore belongs to a second call.
     call.announced_again.insert(None);
     if std::mem::replace(&mut record.again_reported, true) {
         return Ok(());

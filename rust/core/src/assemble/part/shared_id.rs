@@ -38,7 +38,8 @@ pub struct SharedId {
     /// Number of indexes with text. `whole` is the number of indexes whose text is a complete object.
     filled: usize,
     whole: usize,
-    /// One call got all text. From then on, text is not collected by index.
+    /// The indexes were found to belong to one call, which has all of the text. Text is then no longer collected by
+    /// index.
     pub closed: bool,
 }
 

@@ -107,7 +107,7 @@ impl TextPart {
         give(&DeltaKind::from(self.channel).event(delta));
     }
 
-    /// Passes to `give` the closing event of the part. If the part is still open, the event contains its current text.
+    /// Passes the closing event of the part to `give`. If the part is still open, the event contains its current text.
     pub fn done(&self, choice: i32, give: impl FnOnce(&Event<'_>)) {
         let (part, text) = (self.part, self.text.as_str());
         let metadata = self.close_metadata();

@@ -144,7 +144,7 @@ impl TextParts {
         self.push_raw(ctx, channel, kind, text, metadata)
     }
 
-    /// As `push`, but does not check the piece for repeated text, because it is known to be new.
+    /// Like `push`, but does not check the piece for repeated text, because it is known to be new.
     #[inline]
     pub fn push_raw(
         &mut self,

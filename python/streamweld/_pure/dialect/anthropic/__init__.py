@@ -247,7 +247,8 @@ class AnthropicDecoder:
         identity = notes.clean(notes.a_text(message, path, "id")) or None
         adopts = self._started and self._id is None and not self._reason
         if adopts:
-            # Content arrived before this event. The event starts the same message, because nothing contradicts that.
+            # Content arrived before this event. The event is treated as the start of the current message, because its
+            # id does not contradict this.
             self._out.mark_misread("late_start")  # clients start over at a `message_start`
             self._id = identity
         elif self._started:

@@ -612,7 +612,7 @@ class ChoiceReader:
 
 
 def _is_thought(holder: Mapping[str, Any]) -> bool:
-    """Return whether a delta or message has the flag with which Gemini's Chat endpoint marks its text as a thought."""
+    """Return whether a delta or message has the flag by which Gemini's Chat endpoint marks text as a thought."""
     value: object = holder
     for name in ("extra_content", "google", "thought"):
         value = value.get(name) if is_object(value) else None

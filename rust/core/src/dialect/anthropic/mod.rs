@@ -116,7 +116,7 @@ impl Anthropic {
                 && (has_error || reports_error(object)))
         {
             if payload.event != Some("error") {
-                // Clients raise only if the name of the event is `error`.
+                // Clients raise an exception only if the name of the event is `error`.
                 let is_good = sent == "error" && error.is_some_and(|raw| raw.kind == Kind::Object);
                 name(wire, "error", is_good);
             }

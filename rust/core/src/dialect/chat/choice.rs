@@ -85,7 +85,7 @@ pub(crate) struct Reading {
     pub(crate) thought: bool,
 }
 
-/// The error in a decoded choice, and the basis for a template. Both are optional.
+/// The error found in a decoded choice, and the data from which a template can be learned. Both are optional.
 #[derive(Debug, Default)]
 pub(crate) struct ChoiceResult<'a> {
     pub(crate) upstream_error: Option<UpstreamErrorFields<'a>>,
@@ -231,7 +231,8 @@ impl ChoiceState {
             let delta = delta.map(|(delta, _)| delta)?;
             UpstreamErrorFields::of_choice(find(&delta.other_members, "error"))
         });
-        // An error that is written shows the payload.
+        // The members are not recorded if the choice has an error, because the error that repair writes contains the
+        // whole payload.
         if wire.out.wants_wire_facts() && upstream_error.is_none() {
             self.keep_members(
                 wire.out,

@@ -35,8 +35,8 @@ impl StartReader {
         }
         self.held.push(members);
         if self.held.len() > 1 {
-            // A stream has one or two such parts. Emitting the event at the second one limits the memory for held
-            // metadata.
+            // A stream has one or two opening parts with metadata. Emitting the start event at the second one limits
+            // the memory for held metadata.
             return self.emit(wire);
         }
         Ok(())

@@ -140,7 +140,7 @@ fn held_calls(source: &str) -> Option<HeldCalls> {
 }
 
 impl EncoderSink {
-    /// Changes an event for the target, passes it to the encoder, and reports the losses.
+    /// Adapts an event to the target, passes it to the encoder, and reports the losses.
     fn write(&mut self, event: &Event<'_>) {
         if self.stopped {
             return;

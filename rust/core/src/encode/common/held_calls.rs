@@ -27,7 +27,7 @@ pub(crate) enum HoldDecision {
     Write,
     /// The event is held, and nothing is written.
     Wait,
-    /// The held events are written. This event is the last of them.
+    /// The held events are written. This event was added to them as the last one.
     Release,
     /// The held events are written, and then this event is written.
     ReleaseFirst,
@@ -152,7 +152,8 @@ impl HeldCalls {
         mem::take(&mut self.events)
     }
 
-    /// Returns a copy of the event that is marked as run by the provider, or `None` if the server did not run its call.
+    /// Returns a copy of the event in which the call is marked as run by the provider, or `None` if the server did not
+    /// run the call.
     pub(crate) fn as_executed<'e>(&self, event: &Event<'e>) -> Option<Event<'e>> {
         let mut changed = *event;
         match &mut changed {

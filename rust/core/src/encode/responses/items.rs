@@ -54,7 +54,7 @@ pub(crate) struct Item {
     pub(crate) id: Option<String>,
     /// The `output_index` of the item.
     pub(crate) index: i64,
-    /// The content with which the item was opened.
+    /// The kind of content with which the item was opened.
     pub(crate) body: Body,
     /// Reasoning only: true if the item has a `content` list.
     pub(crate) has_content: bool,

@@ -36,7 +36,7 @@ _NOT_WORD: Final = re.compile("[\x80-\xbf\u2000-\u206f\u3000-\u303f]|(?![0-9A-Za
 
 
 class _Last(Enum):
-    """What the last character that was read is."""
+    """The kind of the character that was read last."""
 
     TEXT = "text"
     OPENER = "opener"

@@ -21,7 +21,8 @@ pub(crate) fn mark(bytes: &[u8]) -> u64 {
         rest = tail;
     }
     let (first, second) = match bytes.last_chunk() {
-        // Hash some bytes twice, which is faster than handling the exact remainder.
+        // The last window overlaps the one before it: hashing some bytes twice is faster than handling the exact
+        // remainder.
         Some(last) => take(last, first, second),
         None => {
             let mut last = [0; 32];

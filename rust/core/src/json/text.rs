@@ -196,7 +196,8 @@ pub struct Surrogates {
 }
 
 impl Surrogates {
-    /// Joins a delta to the pending half. Returns the text to emit, and whether a surrogate stayed unpaired.
+    /// Joins a delta to the pending half of a surrogate pair. Returns the text to emit, and whether a surrogate stayed
+    /// unpaired.
     #[inline]
     pub fn join<'a>(&mut self, text: Text<'a>) -> (Cow<'a, str>, bool) {
         if self.high.is_none() && text.lead_low.is_none() && text.tail_high.is_none() {

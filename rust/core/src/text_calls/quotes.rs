@@ -12,7 +12,7 @@ struct Mark {
     length: usize,
 }
 
-/// What the last character that was read is.
+/// The kind of the character that was read last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Last {
     #[default]
@@ -48,7 +48,7 @@ impl Quotes {
     /// Returns true if the line ends with a closing mark and nothing is open after it. `next`: the next character.
     pub fn closes(&mut self, line: &str, next: char) -> bool {
         if line.ends_with(next) {
-            // The run of marks continues.
+            // More marks of the same kind follow, so the closing mark is not complete yet.
             return false;
         }
         let mut remaining = line.get(self.at..).unwrap_or_default();

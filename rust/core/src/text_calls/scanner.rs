@@ -264,7 +264,7 @@ impl Scanner {
         found.map(|at| self.searched + at)
     }
 
-    /// Returns what begins at an offset: a marker, a possible marker, or text.
+    /// Determines what begins at an offset: a marker, a possible marker, or text.
     ///
     /// If one marker is the beginning of another, the longer one takes precedence. `repeatable_family`: a family without
     /// a marker, one of whose blocks may directly follow the previous block.
@@ -678,7 +678,8 @@ impl Pieces<'_> {
         piece.is_some_and(|piece| settings.may_begin(piece))
     }
 
-    /// Returns the offset of the marker, or the beginning of a marker, with which the line at `start` begins, if any.
+    /// Returns the offset of the marker, or of the beginning of one, at the start of the line that begins at `start`;
+    /// `None` if the line begins differently.
     fn line_marker(&self, start: usize, settings: &Settings) -> Option<usize> {
         let line = self.text.get(start..)?;
         let indent = line.iter().position(|byte| !is_indent(*byte))?;

@@ -216,8 +216,8 @@ pub(crate) fn build_template(
     let holes = holes(payload, learnable.varying)?;
     let ends = holes.iter().skip(1).map(|(_, range)| range.start);
     let names = event.map_or(0, |name| EVENT.len() + name.len() + 1);
-    // This capacity is larger than needed by the size of the holes. The conversion to a boxed string removes the
-    // excess.
+    // This capacity also includes the bytes of the holes, which `fixed` does not contain. The conversion to a boxed
+    // string removes the excess.
     let mut fixed = String::with_capacity(names + DATA.len() + payload.len());
     if let Some(name) = event.filter(|name| !name.is_empty()) {
         fixed.extend([EVENT, name, "\n"]);

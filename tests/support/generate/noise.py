@@ -78,7 +78,7 @@ SMALL_LIMITS = {
 
 
 def mutate(rng: random.Random, value: Any, depth: int = 0) -> Any:
-    """Return `value` with one random place changed."""
+    """Return `value` with one random change."""
     if isinstance(value, dict) and value and rng.random() < 0.8 - 0.1 * (depth == 0):
         out = dict(value)
         key = rng.choice(list(out))

@@ -231,12 +231,14 @@ if NIGHTLY:
 
 
 def size_of(backend: str, stage: str) -> str:
-    """Return the backend whose sizes fit a stage. The splicer is written in Python for both backends."""
+    """Return the backend whose limit and read size apply to a stage. The splicer always runs in Python."""
     return "pure" if stage == "splice" else backend
 
 
 def run(backend: str, stage: str, name: str, *, begun: bool, total: int, limit: int | None = None) -> str:
-    """Return the name of the exception, or `-`. The exception does not keep the filler."""
+    """Return the rule of the exception, or `-` if there was none. The exception itself is not returned, because it
+    would keep the filler in memory.
+    """
     with using(backend):
         limit = limit or LIMIT[size_of(backend, stage)]
         feed = STAGES[stage](Limits(max_event_bytes=limit, max_text_bytes=limit), backend)

@@ -191,7 +191,8 @@ class Survey:
         self.bare, self.common, self.plain, self.trailing, self.ascii = bare, common, plain, trailing, ascii_only
 
     def adopt(self, turns: list[Turn], calls: list[Call] | None = None) -> None:
-        """Make this survey describe another list of turns, without walking it. Its properties must be the same.
+        """Reuse this survey for another list of turns, without examining that list. The list must have the same
+        properties.
 
         `calls`: the list's calls, if they differ.
         """

@@ -310,7 +310,7 @@ class _Answer:
 
     def _check_length(self) -> None:
         if self._length is not None and self._length != self._received:
-            raise BrokenBodyError("the body is not as long as its content-length")
+            raise BrokenBodyError("the length of the body differs from its content-length")
 
     async def _pass(self, body: bytes, *, more: bool) -> None:
         if self._held is not None:

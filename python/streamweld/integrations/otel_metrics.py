@@ -90,8 +90,8 @@ class StreamMetrics:
     Args:
         meter_provider: the provider that creates the instruments; the default is the global provider.
         attributes: added to every measurement, such as `{"server.address": "gateway.example"}`.
-        gaps_per_stream: how many gaps to record per stream, evenly spaced; None records all. The SDK takes a few
-            microseconds to record a gap. The longest gap is always recorded, in a separate instrument.
+        gaps_per_stream: how many gaps to record per stream, evenly spaced; None records all. Recording a gap takes the
+            SDK a few microseconds. The longest gap is always recorded, in a separate instrument.
 
     Raises:
         MissingExtra: if `opentelemetry-api` is not installed.

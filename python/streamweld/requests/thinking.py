@@ -186,7 +186,7 @@ def _hidden(found: Thinking, context: RequestContext, *, always_shown: bool = Fa
 
 
 def _words(context: RequestContext) -> Mapping[str, str]:
-    """Return the gateway's names for efforts, keyed by streamweld's names. The default is the target's names."""
+    """Return the gateway's names for reasoning efforts, keyed by streamweld's names; by default, the target's names."""
     own: Mapping[str, str] | None = context.facts.get("efforts")
     sent: Mapping[str, str] = spec("thinking")["sent"][context.target] if own is None else own
     return sent

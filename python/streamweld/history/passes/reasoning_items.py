@@ -93,7 +93,7 @@ def _summarized(turns: list[Turn], context: Context) -> list[Turn]:
             content = members_of(part.raw).get("content") if own else None
             if isinstance(part, Reasoning) and content is not None:
                 what = (
-                    "changed the content to the summary"
+                    "moved the content to the summary"
                     if part.kind == "raw"
                     else "dropped the content and kept the summary"
                 )

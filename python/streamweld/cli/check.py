@@ -112,9 +112,10 @@ class Report:
 
 
 class _Leaks:
-    """Finds what no rule of the dialect forbids, but clients do not read.
+    """Finds content that no rule of the dialect forbids but that clients cannot read.
 
-    This is tool calls that a model wrote into its text, and payloads of a dialect other than the specified one.
+    Such content is a tool call that a model wrote into its text, or a payload of a dialect other than the specified
+    one.
     """
 
     def __init__(self, dialect: CheckDialect) -> None:

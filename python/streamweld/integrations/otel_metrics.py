@@ -250,14 +250,14 @@ class Watch:
         self.first_token: float | None = None
 
     def look_at(self, events: list[Event]) -> None:
-        """Note the time if the latest chunk is the first one, or the first one with content."""
+        """Record the time if the latest chunk is the first one, or the first one with content."""
         if self.first_chunk is None:
             self.first_chunk = self.times[-1]
         if any(isinstance(event, _CONTENT) for event in events):
             self.first_token = self.times[-1]
 
     def chunk(self, read: _Read) -> None:
-        """Note a chunk of a stream that the instrumented client reads."""
+        """Record the time of a chunk that the instrumented client reads."""
         self.times.append(perf_counter())
         # This search is cheap, because the response is small until it has content.
         if self.first_token is None:

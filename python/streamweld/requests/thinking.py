@@ -155,7 +155,7 @@ def _word(found: Thinking, context: RequestContext, words: Mapping[str, str]) ->
         )
     word = words.get(strength)
     if word is None:
-        context.lose("reasoning", found.path, f"{context.target} does not have this effort", strength)
+        context.lose("reasoning", found.path, f"{context.target} does not have this level of effort", strength)
     elif word != strength:
         context.edit("option_approximated", found.path, f"changed the effort from {strength} to {word}", strength)
     return word

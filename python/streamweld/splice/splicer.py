@@ -129,7 +129,8 @@ class StreamSplicer:
             raise
 
     def close(self) -> bytes:
-        """End the second stream and return the remaining bytes: the first stream, if no new bytes followed it.
+        """End the second stream and return the remaining bytes. If it added nothing to the first stream, they are the
+        first stream.
 
         A second call returns `b""`.
 

@@ -36,7 +36,7 @@ class Asked:
 
 
 class Talk:
-    """The connection on which a script responds."""
+    """A client's connection, on which a test script sends its response."""
 
     def __init__(self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.asked = asked

@@ -38,8 +38,8 @@ struct Group {
 }
 
 impl Assembler {
-    /// Applies a list that contains all parts of an item with their complete text. `again`: it is part of a terminal
-    /// list, which only repeats content.
+    /// Applies a list that contains all parts of an item with their complete text. `again`: true if the list is in a
+    /// terminal event, which only repeats earlier content.
     pub fn parts_listed(
         &mut self,
         out: &mut Output<'_>,

@@ -224,7 +224,7 @@ impl Assembler {
         )
     }
 
-    /// Sets the complete text of a part, which replaces the streamed text. Does not close the part.
+    /// Replaces the streamed text of a part with its complete text. Does not close the part.
     pub fn part_value(
         &mut self,
         out: &mut Output<'_>,

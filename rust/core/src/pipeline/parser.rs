@@ -250,8 +250,8 @@ impl Parser {
         }
     }
 
-    /// Returns the end of the last array element that ends in these next bytes, as a number of bytes, or 0 if none
-    /// ends.
+    /// Returns the offset in these next bytes at which the last array element that they complete ends, or 0 if they
+    /// complete none.
     pub(crate) fn elements_in(&mut self, next: &[u8]) -> usize {
         self.array.as_mut().map_or(0, |array| array.ends_in(next))
     }
@@ -402,7 +402,7 @@ impl Parser {
         }
     }
 
-    /// Returns false if the snapshot contains no calls, which takes far less time to find out than the snapshot itself.
+    /// Returns false if the snapshot contains no calls. This check takes far less time than the snapshot itself.
     pub fn may_show_calls(&self) -> bool {
         self.text_calls.is_some() || self.stage.assembler.may_show_calls()
     }

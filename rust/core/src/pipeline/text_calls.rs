@@ -89,7 +89,7 @@ pub(crate) struct TextCalls {
     singles: usize,
     /// Position in `choices` of the choice whose text was read last.
     last: usize,
-    /// True if the deltas that `passes` accepted last continue a line and contain no marker byte.
+    /// True if the last deltas that `passes` accepted continue a line and contain no marker byte.
     is_row_plain: bool,
 }
 

@@ -164,9 +164,9 @@ class AnthropicDecoder:
             self._assembler.cut()
 
     def _name(self, name: str, *, is_good: bool) -> None:
-        """Rename an event for clients.
+        """Give an event the name by which clients recognize it.
 
-        If its data does not have the form that they expect, mark the event for rewriting instead.
+        If the event's data does not have the form that clients expect, mark the event for rewriting instead.
         """
         if is_good:
             self._out.rename(name)

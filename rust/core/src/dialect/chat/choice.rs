@@ -248,7 +248,8 @@ impl ChoiceState {
                 && legacy_text(choice).is_none()
                 && !self.kept.is_blank()
             {
-                // The chunk is rewritten with these members, because it has no delta. The role is written, too.
+                // The chunk is rewritten with these members, because it has no delta. The new delta also contains the
+                // role.
                 self.readers
                     .begin(wire.out, self.index, &Delta::default(), true);
             }

@@ -105,8 +105,8 @@ pub(crate) struct ContentIndexes {
     by_index: Map<i64, Message>,
     /// Ids of the messages in `by_id`, by output index.
     ids: Map<i64, String>,
-    /// True if any label has changed its part since the last call to `take_renamed`. Templates are then no longer
-    /// valid.
+    /// True if any label now refers to a different part than at the last call to `take_renamed`. Templates are then no
+    /// longer valid.
     renamed: bool,
 }
 
@@ -118,7 +118,7 @@ enum MessageKey {
 }
 
 impl ContentIndexes {
-    /// Returns true if any label has changed its part since the last call.
+    /// Returns true if any label now refers to a different part than at the last call of this function.
     #[inline]
     pub(crate) fn take_renamed(&mut self) -> bool {
         mem::take(&mut self.renamed)

@@ -127,7 +127,7 @@ pub(crate) trait BlockWriter: Debug + Send {
         done: &Done<'_>,
     ) -> bool;
 
-    /// Writes the end of an open call, which may be incomplete. `text`: the call's arguments. Returns false if the
+    /// Writes the end of an open call. The call may be incomplete. `text`: the call's arguments. Returns false if the
     /// block must stay open until the response ends.
     fn close_call(
         &mut self,

@@ -28,7 +28,7 @@ const HANDED_BACK: [&str; 5] = [
     "redactedData",
 ];
 
-/// Returns true if an AI SDK part has `providerMetadata` of this provider, which shows that the part came from it.
+/// Returns true if an AI SDK part has `providerMetadata` of this provider and therefore came from it.
 pub(crate) fn is_genuine(context: &EncodeContext, provider: &str, metadata: Option<&str>) -> bool {
     let whole = metadata.filter(|_| context.source.starts_with("ai-sdk-"));
     let whole = whole.and_then(|text| {

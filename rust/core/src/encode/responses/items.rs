@@ -151,7 +151,7 @@ pub(crate) struct Items {
     pub(crate) held: Map<SourceItemKey, usize>,
     /// The same items by turn, in the order in which they were opened or resumed.
     pub(crate) turns: BTreeMap<u64, (SourceItemKey, usize)>,
-    /// Turns of the open items whose parts have all ended.
+    /// Keys in `turns` of the open items whose parts have all ended.
     pub(crate) idle: BTreeSet<u64>,
     pub(crate) next_turn: u64,
     /// Finished items, by key.

@@ -65,7 +65,7 @@ pub(crate) struct TemplateMatch<'p> {
 }
 
 impl TemplateMatch<'_> {
-    /// Returns the mark of the payload. It equals the result of `Varying::mark` for the same payload.
+    /// Returns the mark (hash) of the payload. It equals the result of `Varying::mark` for the same payload.
     #[inline]
     pub(crate) fn mark(&self) -> u64 {
         let text = mark_of_piece(self.bytes, self.text_length);
@@ -168,7 +168,7 @@ fn holes(payload: &str, varying: Varying<'_>) -> Option<Vec<(Hole, Range<usize>)
     Some(holes)
 }
 
-/// Returns the mark of the fixed bytes, combined piece by piece.
+/// Returns the mark (hash) of the fixed bytes, combined from the marks of the pieces.
 fn frame(payload: &str, holes: &[(Hole, Range<usize>)]) -> u64 {
     let (mut frame, mut start) = (0, 0);
     for range in holes.iter().map(|(_, range)| range.clone()) {

@@ -126,7 +126,7 @@ class Choice:
 
     @property
     def first_unnamed(self) -> int | None:
-        """The slot of the first call that has no name yet and is neither dropped nor final."""
+        """Position of the first call that has no name yet and is neither dropped nor final."""
         while self.unnamed:
             call = self.unnamed[0]
             if not (call.name or call.dropped or call.outcome is not None):
@@ -188,7 +188,7 @@ class Choice:
         return {identity: sum(1 for _ in islice(self.owned(identity), 2)) for identity in names}
 
     def take_changed(self, count: int) -> list[Call]:
-        """Remove from `changed` the calls whose slot is less than `count`, and return them in order of creation."""
+        """Remove from `changed` the calls whose position is less than `count`, and return them in order of creation."""
         taken = sorted([slot for slot in self.changed if slot < count])
         return [self.changed.pop(slot) for slot in taken]
 

@@ -100,5 +100,7 @@ class Quotes:
 
 
 def _is_word(char: str) -> bool:
-    """Return True for characters that can be part of a word. Outside ASCII, all characters but punctuation count."""
+    """Return True for characters that can be part of a word. Every non-ASCII character except punctuation is such a
+    character.
+    """
     return char != "" and _NOT_WORD.match(char) is None

@@ -163,7 +163,7 @@ class HeadTimeout(H11Protocol):
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the time limit for the first head."""
+        """Start the time limit for receiving the first request head."""
         super().connection_made(transport)
         self._watch()
 

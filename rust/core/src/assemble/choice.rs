@@ -474,7 +474,7 @@ impl Choice {
         self.owners = Some(Box::new(owners));
     }
 
-    /// Returns the calls whose first received id is `id`, in order of creation, starting at slot `from`. Excludes
+    /// Returns the calls whose first received id is `id`, in order of creation, starting at position `from`. Excludes
     /// dropped calls.
     pub fn owned(&self, id: &str, from: usize) -> impl Iterator<Item = usize> + '_ {
         let owned = self.owners.as_ref().and_then(|owners| owners.get(id));
@@ -483,7 +483,7 @@ impl Choice {
             .flat_map(move |owned| owned.range(from..).copied())
     }
 
-    /// Removes from `changed` the calls whose slot is less than `count`, and returns them in order of creation.
+    /// Removes from `changed` the calls whose position is less than `count`, and returns them in order of creation.
     pub fn take_changed(&mut self, count: usize) -> Vec<usize> {
         let later = self.changed.split_off(&count);
         let taken = std::mem::replace(&mut self.changed, later);

@@ -482,7 +482,7 @@ impl Repairer {
         Ok(())
     }
 
-    /// Returns true if blocks are held or the current block must be held.
+    /// Returns true if blocks are held back, or the current block must be held back.
     fn waits(&self) -> bool {
         !self.held.is_empty() || self.is_undecided()
     }

@@ -267,7 +267,7 @@ impl Words {
         })
     }
 
-    /// Returns the next mark that begins in the range, and its offset.
+    /// Returns the next literal with a meaning (`Mark`) that begins in the range, and its offset.
     fn next_mark<'w>(&'w self, piece: &str, at: usize, end: usize) -> Option<(usize, Mark<'w>)> {
         let bytes = piece.as_bytes().get(..end)?;
         let mut at = at;

@@ -375,7 +375,8 @@ impl Scanner {
         Some(self.layout.marker_position(&self.text, position, words))
     }
 
-    /// Returns true if the text from an offset on must be held back. It is the beginning of markers of these kinds.
+    /// Returns true if the text after an offset must be held back, because it may be the beginning of a marker of one
+    /// of these kinds.
     fn may_wait(&mut self, position: usize, kinds: Kinds, settings: &Settings) -> bool {
         let Some(marker_position) = self.marker_position(position, settings) else {
             return false;

@@ -67,7 +67,7 @@ class ChunkHead:
     def begin_usage(self, *, alone: bool) -> None:
         """Make the next chunk also repeat the members of the source's chunk with the token counts.
 
-        `alone`: whether the next chunk repeats only those.
+        `alone`: whether the next chunk repeats only these members.
         """
         usage_members, self._usage_members = self._usage_members, {}
         kept = {} if alone else {name: raw for name, raw in self._members.items() if name not in usage_members}

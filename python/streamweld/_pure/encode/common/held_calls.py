@@ -1,4 +1,4 @@
-"""Holds tool calls until it is known whether the server runs them itself.
+"""Holds back tool calls until it is known whether the server runs them itself.
 
 A Responses stream may contain a `function_call` together with its `function_call_output`. A client that receives such a
 call in another dialect would run it again. Therefore, each call waits until its result arrives, or until a part of

@@ -49,7 +49,7 @@ pub struct Call {
     pub aliases: LazyBox<Vec<String>>,
     /// The last call id received, if it differs from the first.
     pub last_id: Option<Id>,
-    /// The slot of an earlier call that received the same id.
+    /// Position (in the choice's list of calls) of an earlier call that received the same id.
     pub first: Option<usize>,
     /// The id is reserved for this call although a later call with the same id closed first.
     pub keeps_id: bool,

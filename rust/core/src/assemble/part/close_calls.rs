@@ -434,7 +434,8 @@ fn identify(
     Ok(given)
 }
 
-/// Returns the slot of the earlier call that has the same id, and that id. Returns `None` if no earlier call has it.
+/// Returns the position (in the choice's list of calls) of the earlier call that has the same id, and that id. Returns
+/// `None` if no earlier call has it.
 fn reuse_of(choice: &Choice, slot: usize, last: bool) -> Option<(usize, String)> {
     let call = choice.get(slot)?;
     let wire = call.wire_id(last)?;

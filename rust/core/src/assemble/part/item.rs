@@ -78,7 +78,7 @@ impl ItemPart {
     }
 }
 
-/// The channel and the reasoning kind of a part.
+/// The channel of a part (text, reasoning or refusal), and the kind of reasoning.
 pub type ContentKind = (Channel, &'static str);
 
 /// A lookup table for the parts of an item, by channel, reasoning kind and sub-index.
@@ -177,7 +177,7 @@ pub struct Item {
     pub open_parts: usize,
     /// A lookup table of the parts, once there are too many to search linearly.
     pub sub_indexes: Option<Box<SubIndexTable>>,
-    /// The slot of the item's call.
+    /// Position of the item's call in the choice's list of calls.
     pub call: Option<usize>,
     /// The arguments in the call's opening event.
     pub snapshot: Option<Box<str>>,

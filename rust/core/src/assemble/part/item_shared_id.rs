@@ -114,7 +114,7 @@ pub fn resolve_shared_id(
     Ok(true)
 }
 
-/// Creates an item for each call from slot `count` on, at the index of the call, and reports AM3.
+/// Creates an item, at the call's index, for each call from position `count` in the list of calls on. Reports AM3.
 fn adopt(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -34,7 +34,7 @@ enum Stage {
 }
 
 impl Purpose {
-    /// Returns the stages that a part may have if an event with an unknown label addresses it.
+    /// Returns the stages that a part may have if an event addresses it by an unknown number (label).
     fn may_mean(self) -> &'static [Stage] {
         match self {
             Purpose::Open => &[],
@@ -56,7 +56,7 @@ impl Purpose {
 
 #[derive(Debug, Default)]
 struct Message {
-    /// Positions of parts, by channel and label.
+    /// Positions of parts, by channel and label (the number that events use for the part).
     named: Map<(Channel, i64), i64>,
     /// The channel of the part at each position; `None` for a part of unknown type.
     taken: Map<i64, Option<Channel>>,

@@ -187,7 +187,7 @@ impl ChunkHead {
     }
 
     /// Makes the next chunk also repeat the members of the source's chunk with the token counts. `alone`: whether the
-    /// next chunk repeats only those.
+    /// next chunk repeats only these members.
     pub(crate) fn begin_usage(&mut self, alone: bool) {
         let usage_members = mem::take(&mut self.usage_members);
         if alone {

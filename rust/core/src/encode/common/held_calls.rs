@@ -1,4 +1,4 @@
-//! Holds tool calls until it is known whether the server runs them itself.
+//! Holds back tool calls until it is known whether the server runs them itself.
 //!
 //! A Responses stream may contain a `function_call` together with its `function_call_output`. A client that receives
 //! such a call in another dialect would run it again. Therefore, each call waits until its result arrives, or until a
@@ -25,7 +25,7 @@ pub(crate) fn holds(source: &str) -> bool {
 pub(crate) enum HoldDecision {
     /// The event is written.
     Write,
-    /// The event is held, and nothing is written.
+    /// The event is held back, and nothing is written.
     Wait,
     /// The held events are written. This event was added to them as the last one.
     Release,

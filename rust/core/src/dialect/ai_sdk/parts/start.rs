@@ -12,7 +12,7 @@ use crate::dialect::decode_context::ParseResult;
 /// Holds the metadata that arrives before the start event is emitted.
 #[derive(Debug, Default)]
 pub(crate) struct StartReader {
-    /// The held metadata, as JSON objects.
+    /// The metadata that is held back, as JSON objects.
     held: Vec<String>,
     seen: bool,
     emitted: bool,

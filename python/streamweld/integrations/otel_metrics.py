@@ -140,7 +140,8 @@ class StreamMetrics:
 
         Args:
             batches: from `iter_batches`.
-            started: when the request was sent, as returned by `time.perf_counter()`; the default is the first `next`.
+            started: when the request was sent, as returned by `time.perf_counter()`; the default is the time of the
+            first `next()`.
 
         Raises:
             StreamError: as `batches` does.

@@ -254,7 +254,8 @@ def grown(backend: str, stage: str, name: str, *, begun: bool) -> tuple[str, int
     """Return the exception and the memory growth: that of Python objects for the pure backend, that of the process for
     the native backend.
     """
-    # A new process has not mapped all its files yet, and the tables for the ending after an error are loaded once.
+    # Run once before the measurement, because a new process has not mapped all its files yet, and the tables for the
+    # ending after an error are loaded only once.
     run(backend, stage, name, begun=begun, total=64 * KIB)
     run(backend, stage, name, begun=begun, total=64 * KIB, limit=16 * KIB)
     gc.collect()

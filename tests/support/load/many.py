@@ -115,7 +115,7 @@ Table = dict[str, list[Shape]]
 
 @cache
 def table() -> Table:
-    """Return the rows of the file in every order, by dialect."""
+    """Return every row of the file, in every order of its elements, by dialect."""
     found: Table = {}
     dialect, usual, rows = "", Row(), list[Row]()
     for line in [*TABLE.read_text("utf-8").splitlines(), "dialect"]:

@@ -107,8 +107,8 @@ class Choice:
         self.by_index: dict[int, Call] = {}  # the last call that a fragment with each index addressed
         self.latest: Call | None = None  # the call that was addressed last
         self.multi: dict[int, Call] = {}  # R3c3: the last call at each position of a list with several fragments
-        # R1d, R3a3: the complete calls that lost their id or index to a later call, by this id or index, name and
-        # canonical arguments.
+        # R1d, R3a3: the complete calls whose id or index now refers to a later call, by that id or index, the name, and
+        # the canonical arguments.
         self.payloads: dict[tuple[str | int, str, str], Call] = {}
         self.open_json = OpenCalls()
         self.open_text = OpenCalls()  # free-form calls; separate, because a call cannot mix JSON and free-form text

@@ -149,8 +149,8 @@ pub struct Choice {
     pub latest: Option<usize>,
     /// R3c3: for each position in a list with several fragments, the call that the last fragment there belonged to.
     pub multi: LazyBox<Map<u32, usize>>,
-    /// R1d, R3a3: for each complete call that lost its id or index to a later call, this id or index, its name and its
-    /// canonical arguments.
+    /// R1d, R3a3: for each complete call whose id or index now refers to a later call: that id or index, the call's
+    /// name, and its canonical arguments.
     pub payloads: LazyBox<Set<(DisplacedKey, String, String)>>,
     open_json: LazyBox<OpenCalls>,
     /// Open free-form calls. They are separate because a call cannot mix JSON and free-form text.

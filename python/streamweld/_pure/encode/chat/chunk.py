@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["ChunkHead"]
 
 _UNKNOWN_MODEL: Final = "unknown"
-# Size, in bytes, above which the unknown members of a chunk are written only once. One chunk may be rewritten as many.
+# Size, in bytes, above which the unknown members of a chunk are written only once. One chunk may be rewritten as many
+# chunks.
 _MAX_REPEATED_SIZE: Final = 4096
 
 

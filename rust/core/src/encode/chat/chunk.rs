@@ -18,8 +18,8 @@ use crate::sse::decode_utf8;
 use std::borrow::Cow;
 use std::mem;
 
-/// Size, in bytes, above which the unknown members of a chunk are written only once. One chunk may be rewritten as
-/// many.
+/// Size, in bytes, above which the unknown members of a chunk are written only once. One chunk may be rewritten as many
+/// chunks.
 const MAX_REPEATED_SIZE: usize = 4096;
 
 /// Writes the members before `choices`, and stores the unknown members of the source's chunks.

@@ -193,7 +193,8 @@ impl ArrayBody {
         }))
     }
 
-    /// Returns the end of the last element that ends in these next bytes, as a number of bytes, or 0 if none ends.
+    /// Returns the offset in these next bytes at which the last element that they complete ends, or 0 if they complete
+    /// none.
     ///
     /// The next call resumes where this call stopped.
     pub(crate) fn ends_in(&mut self, next: &[u8]) -> usize {

@@ -16,7 +16,7 @@ use crate::model::lazy_box::blank;
 pub struct Attributes {
     pub signature: Option<String>,
     pub encrypted_content: Option<String>,
-    /// The texts of JSON arrays.
+    /// The received arrays of annotations, as JSON text.
     pub details: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ pub struct TextPart {
     pub kind: &'static str,
     pub item_id: Option<Id>,
     pub text: String,
-    /// The texts of JSON arrays.
+    /// The received arrays of annotations, as JSON text.
     pub annotations: Vec<String>,
     pub attributes: LazyBox<Attributes>,
     /// The metadata in the closing event.

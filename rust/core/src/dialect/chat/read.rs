@@ -324,7 +324,7 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Returns the raw text of a member by its name. Cannot find `choices`, which is parsed.
+    /// Returns the raw text of a member by its name. Cannot find `choices`, which was parsed into a field of its own.
     pub(crate) fn member(&self, name: &str) -> Slot<'a> {
         match name {
             "id" => self.id,

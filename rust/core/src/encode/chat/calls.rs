@@ -75,7 +75,7 @@ pub(crate) struct CallOutput<'p> {
 pub(crate) struct Calls {
     /// Calls by part number, until they are completely written.
     open: Map<u32, OpenCall>,
-    /// The call whose element was written last, until the call ends.
+    /// The call whose entry in `tool_calls` was written last, until the call ends.
     current: Option<u32>,
     /// Part numbers of the calls that have not begun. They follow the order of the calls' first fragments.
     turns: BTreeSet<u32>,

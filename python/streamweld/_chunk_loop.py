@@ -164,7 +164,7 @@ class Timeouts:
         try:
             now = asyncio.get_running_loop().time
         except RuntimeError:
-            raise UsageError("timeouts need asyncio; elsewhere use those of your event loop") from None
+            raise UsageError("timeouts need asyncio; with another event loop, use its own timeouts") from None
         start = now()
         timer = asyncio.timeout(min(self._idle, self._event - self.waited))
         try:

@@ -147,8 +147,8 @@ _FILES: Final = (
 RECORDING_MARK: Final = b'{"streamweld_recording"'
 """The first bytes of a recording's file."""
 
-# The first line of JSON Lines that `streamweld scan` wrote, and of lines with a member `body` after simple members.
-# All quantifiers are possessive, so the time is proportional to the length of the text.
+# Patterns for the first line of a JSON Lines file: one that `streamweld scan` wrote, and one with a `body` member after
+# members with simple values. All quantifiers are possessive, so the time is proportional to the length of the text.
 _STRING: Final = rb'"(?:[^"\\]|\\.)*+"'
 _SCANNED: Final = re.compile(
     rb'\s*+\{\s*+"path"\s*+:\s*+%s\s*+,\s*+"row"\s*+:\s*+\d++\s*+,\s*+"bytes"' % _STRING, re.DOTALL
@@ -191,7 +191,7 @@ def input_hint(head: bytes) -> str:
     if rows:
         return f"the body is {rows}"
     if head.startswith(RECORDING_MARK):
-        return "the body is a recording of streamweld: pass `streamweld.testing.read_recording(file).body`"
+        return "the body is a streamweld recording: pass `streamweld.testing.read_recording(file).body`"
     if _REPR.match(head):
         return "the body is the repr of a bytes object: pass the bytes themselves, not str() of them"
     if _is_binary(head):

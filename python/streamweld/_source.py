@@ -63,7 +63,11 @@ class Source:
         if not hasattr(chunks, method):
             # Not iterable at all: for example, a response object, or a bound method that was not called.
             elsewhere = hasattr(chunks, "__iter__") or hasattr(chunks, "__aiter__")
-            hint = f"is for {other}" if elsewhere else "gives no pieces; take what iter_bytes() or the like returns"
+            hint = (
+                f"is for {other}"
+                if elsewhere
+                else "cannot be iterated; pass what its iter_bytes() or a similar method returns"
+            )
             raise TypeError(f"the source has no {method}(): {type(chunks).__name__!r} {hint}")
         return cls(chunks, close=close)
 

@@ -415,8 +415,8 @@ class StreamConverter:
 class _KeptInput:
     """Input that may be read later, in order.
 
-    A long piece is kept as it is. Short ones are joined, because each bytes object has an overhead. They are joined to
-    more than the size of other objects, so that the allocator leaves no unused gaps between them.
+    A long piece is stored unchanged. Short pieces are joined, because each bytes object has an overhead. A joined piece
+    is larger than objects of other kinds, so that the allocator leaves no unused gaps between the pieces.
     """
 
     __slots__ = ("_pieces", "_short")
@@ -518,7 +518,7 @@ class _Faulty(Progress[StreamConverter]):
 
     @property
     def repaired(self) -> bool:
-        """Whether any part of a stream in the target dialect has been rewritten, added or omitted so far."""
+        """Whether repair has rewritten, added or omitted anything so far. False if the target is another dialect."""
         return self._reader.repaired
 
 

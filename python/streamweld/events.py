@@ -1,4 +1,4 @@
-"""The event classes: one set per process.
+"""The event classes. A process uses one of two sets of them.
 
 If the extension is installed, these are the native classes, and the pure backend uses them too. Otherwise, they are the
 classes in `_events`. Both sets have the same names, fields and repr, and `__module__` is this module. Type checkers

@@ -485,9 +485,7 @@ def test_json_lines_about_many_responses_are_named(
 
 
 def test_a_recording_that_is_parsed_as_a_body_is_named() -> None:
-    with pytest.raises(
-        sw.StreamError, match=r"is a recording of streamweld: pass `streamweld\.testing\.read_recording"
-    ):
+    with pytest.raises(sw.StreamError, match=r"is a streamweld recording: pass `streamweld\.testing\.read_recording"):
         sw.parse(b'{"streamweld_recording": 1, "method": "POST", "path": "/"}\n{"at": 0.1, "text": "data: {}"}\n')
 
 

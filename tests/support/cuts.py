@@ -28,7 +28,7 @@ __all__ = ["POLICIES", "TRIED", "UNDECIDABLE", "Quiet", "Uncut", "facts_of", "ju
 POLICIES = ("standard", "strict")
 _LIST = json.loads(Path(__file__).with_name("cut_undecidable.json").read_text("utf-8"))
 _CLASSES: dict[str, dict[str, Any]] = _LIST["classes"]
-# Name of a stream -> the undecidable classes to which it belongs.
+# For each stream name: the classes of undecidable cases to which the stream belongs.
 UNDECIDABLE: dict[str, list[dict[str, Any]]] = {
     name: [row for row in _CLASSES.values() if name in row["streams"]]
     for named in _CLASSES.values()

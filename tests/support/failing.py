@@ -1,7 +1,7 @@
 """Failing transports over real sockets: which part of a body the upstream sends, and how it disconnects before the end.
 
 In the `TIDY` streams, only the terminal marker is missing: every block is closed, and the finish reason was sent. The
-`WHOLE` streams also have the marker.
+`WHOLE` streams have that marker, too.
 """
 
 from __future__ import annotations

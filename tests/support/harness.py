@@ -33,7 +33,9 @@ class Outcome:
 
     @cached_property
     def response(self) -> Response:
-        """Return the Response, which is built on demand, because for a short stream this takes half of the time."""
+        """Return the Response. It is built on demand, because for a short stream, building it takes half of the total
+        time.
+        """
         return self.parser.response
 
     @property
@@ -72,7 +74,7 @@ def read(
     *,
     broken: bool = False,
 ) -> Outcome:
-    """Feed one stream to one parser and close it; `broken` closes it as after a transport failure.
+    """Feed one stream to one parser and close the parser. `broken`: close it as if the transport had failed.
 
     Only StreamError is caught; any other exception is a bug and fails the test.
     """

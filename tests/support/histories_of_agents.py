@@ -392,7 +392,7 @@ BEDROCK: Any = {
         {"role": "user", "content": [{"text": "more"}]},
     ],
 }
-# Name -> dialect, and the messages or the payload with the messages.
+# For each name: the dialect, and either the messages or the payload that contains them.
 HISTORIES: Final[dict[str, tuple[str, Any]]] = {
     "chat": ("openai-chat", CHAT),
     "deepseek": ("openai-chat", DEEPSEEK),

@@ -25,7 +25,7 @@ CHAT_NUMBERS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
 def said_of(value: Any) -> Any:
-    """Return a usage object without its empty members, because other readers add some."""
+    """Return a usage object without its empty members. Other readers add such members."""
     if isinstance(value, dict):
         members = {key: said_of(member) for key, member in value.items()}
         return {key: member for key, member in members.items() if member is not None and member != {}}
@@ -33,7 +33,7 @@ def said_of(value: Any) -> Any:
 
 
 def within(part: Any, whole: Any) -> bool:
-    """Return True if every member of `part` is in `whole`, because other readers drop usage members that they do not
+    """Return True if `whole` contains every member of `part`. Other readers drop usage members that they do not
     support.
     """
     if isinstance(part, dict) and isinstance(whole, dict):

@@ -11,7 +11,7 @@ from tests.support.rig import Rig
 
 
 class Items(Rig):
-    """A rig for items; an address is given as keywords."""
+    """A rig for items. Its methods take the members of an item's address as keyword arguments."""
 
     def __init__(self, *args: Any, dialect: str = "responses", **options: Any) -> None:
         super().__init__(*args, **options)

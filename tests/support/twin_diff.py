@@ -129,12 +129,14 @@ def reproducer(seed: int, kind: str, dialect: str) -> str:
 
 
 def scan(job: tuple[int, int]) -> list[tuple[int, str]]:
-    """Return (seed, difference) of `count` Chat streams from `first`."""
+    """Compare the backends on `count` Chat streams, with seeds from `first`, and return (seed, difference) for each
+    mismatch.
+    """
     return scan_dialect((*job, "chat"))
 
 
 def scan_dialect(job: tuple[int, int, str]) -> list[tuple[int, str]]:
-    """Return (seed, difference) of `count` streams of a dialect from `first`."""
+    """Compare the backends on `count` streams of a dialect, and return (seed, difference) for each mismatch."""
     first, count, dialect = job
     out: list[tuple[int, str]] = []
     for seed in range(first, first + count):

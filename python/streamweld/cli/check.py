@@ -112,9 +112,10 @@ class Report:
 
 
 class _Leaks:
-    """Finds what no rule of the dialect forbids, but clients do not read.
+    """Finds content that no rule of the dialect forbids but that clients cannot read.
 
-    This is tool calls that a model wrote into its text, and payloads of a dialect other than the specified one.
+    Such content is a tool call that a model wrote into its text, or a payload of a dialect other than the specified
+    one.
     """
 
     def __init__(self, dialect: CheckDialect) -> None:
@@ -198,7 +199,7 @@ def check(
     checked as sent. Faults that inspect repairs or tolerates are also reported, and so is a body of JSON lines or a
     JSON array instead of an event stream.
 
-    Tool calls that a model wrote into its text are reported as text_call_seen, and a stream in another dialect than
+    Tool calls that a model wrote into its text are reported as text_call_seen, and a stream in a dialect other than
     --dialect as other_dialect.
 
     Exit codes: 0 no findings, 1 findings (a violation with severity warning or error, a tool call in the text, or an

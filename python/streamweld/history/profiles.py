@@ -89,7 +89,7 @@ class Profile:
         return self.derived(tuple(sent.items()), lambda: self._with(sent))
 
     def derived(self, key: Any, compute: Callable[[], _T]) -> _T:
-        """Return the value that `compute` returns, which is called only once for each key."""
+        """Return the value of `compute()`, calling it only once for each key."""
         found: _T | None = self._derived.get(key)
         if found is None:
             found = self._derived[key] = compute()

@@ -191,7 +191,7 @@ class Survey:
         self.bare, self.common, self.plain, self.trailing, self.ascii = bare, common, plain, trailing, ascii_only
 
     def adopt(self, turns: list[Turn], calls: list[Call] | None = None, results: list[Result] | None = None) -> None:
-        """Make this survey describe another list of turns, without walking it.
+        """Reuse this survey for another list of turns, without examining that list.
 
         Its properties must be the same, except that reasoning may be gone, and that members may be gone. Then
         `reasoned`, `plain`, `ascii`, `trailing`, `bare`, `common` and `dialects` may be out of date, but only so that

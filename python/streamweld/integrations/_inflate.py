@@ -37,8 +37,8 @@ SLICE: Final = 65_536
 FREE_BYTES: Final = 16 * 1_048_576
 """`Limits.max_inflate_ratio` is not enforced until a body has inflated to this many bytes."""
 
-# Bytes of input per step. Steps are small, because decoders copy their unused input, and a body may have many small
-# members (compressed streams in sequence).
+# Number of input bytes that are decompressed in one step. Steps are small, because decoders copy their unused input,
+# and a body may have many small members (compressed streams in sequence).
 _WINDOW: Final = 4096
 _GZIP: Final = frozenset({"gzip", "x-gzip"})
 _PLAIN: Final = frozenset({"", "identity"})

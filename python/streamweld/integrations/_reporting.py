@@ -230,7 +230,7 @@ class DiagnosticReporter:
             try:
                 self._tell(diagnostic, context)
             except Exception:
-                LOGGER.exception("on_diagnostic raised an exception for %s; the stream goes on", diagnostic.code)
+                LOGGER.exception("on_diagnostic raised an exception for %s; the stream continues", diagnostic.code)
 
     def chunk(self) -> None:
         """Record that a chunk of the stream was fed."""

@@ -73,7 +73,7 @@ class RepairMiddleware:
         text_calls: what happens to tool calls that a model wrote into its text, as in `Policy`; overrides the value in
             `policy`. With `promote`, the middleware reads the JSON body of a POST request before it calls the
             application, because only calls of tools that the request declares are promoted. The application gets the
-            same body. Of a body over 32 MiB, the rest is not read in advance, and no call is promoted.
+            same body. If a body is over 32 MiB, only its beginning is read in advance, and no call is promoted.
         limits: the limits for a stream. The defaults are those of the parser, plus a limit of 256 MiB for one response.
         on_diagnostic: called with each `Diagnostic` and its `StreamContext`, in the task of the request; a function
             with one parameter receives only the diagnostic. An exception that it raises is logged, and the stream
@@ -310,7 +310,7 @@ class _Answer:
 
     def _check_length(self) -> None:
         if self._length is not None and self._length != self._received:
-            raise BrokenBodyError("the body is not as long as its content-length")
+            raise BrokenBodyError("the length of the body differs from its content-length")
 
     async def _pass(self, body: bytes, *, more: bool) -> None:
         if self._held is not None:

@@ -421,5 +421,5 @@ def _tnetstring(data: bytes, at: int, end: int, depth: int) -> tuple[Any, int]:
         b"~": lambda _: None,
     }
     if kind not in scalars:
-        raise ValueError(f"{kind!r} is not a type")
+        raise ValueError(f"{kind!r} is not the type of a value")
     return scalars[kind](text), stop + 1

@@ -90,8 +90,8 @@ class StreamMetrics:
     Args:
         meter_provider: the provider that creates the instruments; the default is the global provider.
         attributes: added to every measurement, such as `{"server.address": "gateway.example"}`.
-        gaps_per_stream: how many gaps to record per stream, evenly spaced; None records all. The SDK takes a few
-            microseconds to record a gap. The longest gap is always recorded, in a separate instrument.
+        gaps_per_stream: how many gaps to record per stream, evenly spaced; None records all. Recording a gap takes the
+            SDK a few microseconds. The longest gap is always recorded, in a separate instrument.
 
     Raises:
         MissingExtra: if `opentelemetry-api` is not installed.
@@ -140,7 +140,8 @@ class StreamMetrics:
 
         Args:
             batches: from `iter_batches`.
-            started: when the request was sent, as returned by `time.perf_counter()`; the default is the first `next`.
+            started: when the request was sent, as returned by `time.perf_counter()`; the default is the time of the
+            first `next()`.
 
         Raises:
             StreamError: as `batches` does.
@@ -250,14 +251,14 @@ class Watch:
         self.first_token: float | None = None
 
     def look_at(self, events: list[Event]) -> None:
-        """Note the time if the latest chunk is the first one, or the first one with content."""
+        """Record the time if the latest chunk is the first one, or the first one with content."""
         if self.first_chunk is None:
             self.first_chunk = self.times[-1]
         if any(isinstance(event, _CONTENT) for event in events):
             self.first_token = self.times[-1]
 
     def chunk(self, read: _Read) -> None:
-        """Note a chunk of a stream that the instrumented client reads."""
+        """Record the time of a chunk that the instrumented client reads."""
         self.times.append(perf_counter())
         # This search is cheap, because the response is small until it has content.
         if self.first_token is None:

@@ -47,7 +47,7 @@ def _kept(found: re.Match[bytes]) -> bytes:
 
 
 def changed_pairs(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[tuple[int, int | None, int | None]]:
-    """Yield the events that differ, in order, as they are paired.
+    """Pair the events of two streams, and yield the pairs that differ, in order.
 
     Args:
         before: the events before the change, as `compact` returns them.

@@ -32,8 +32,8 @@ _PLACES = {
 }
 
 
-# For each target, the members of a format that it does not have. `strict` is not listed, because Anthropic and Gemini
-# are always strict.
+# For each target, the members of a response format that it does not support. `strict` is not listed, because Anthropic
+# and Gemini are always strict.
 _UNNAMED = {
     "anthropic": ("name", "description"),
     "gemini": ("name", "description"),

@@ -1,4 +1,4 @@
-"""Detect which API a request is for, and rename members for which SDKs use another name than the API."""
+"""Detect which API a request is for, and rename members whose names in the SDKs differ from those in the API."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def _word(found: Thinking, context: RequestContext, words: Mapping[str, str]) ->
         )
     word = words.get(strength)
     if word is None:
-        context.lose("reasoning", found.path, f"{context.target} does not have this effort", strength)
+        context.lose("reasoning", found.path, f"{context.target} does not have this level of effort", strength)
     elif word != strength:
         context.edit("option_approximated", found.path, f"changed the effort from {strength} to {word}", strength)
     return word
@@ -186,7 +186,7 @@ def _hidden(found: Thinking, context: RequestContext, *, always_shown: bool = Fa
 
 
 def _words(context: RequestContext) -> Mapping[str, str]:
-    """Return the gateway's names for efforts, keyed by streamweld's names. The default is the target's names."""
+    """Return the gateway's names for reasoning efforts, keyed by streamweld's names; by default, the target's names."""
     own: Mapping[str, str] | None = context.facts.get("efforts")
     sent: Mapping[str, str] = spec("thinking")["sent"][context.target] if own is None else own
     return sent

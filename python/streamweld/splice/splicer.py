@@ -131,7 +131,8 @@ class StreamSplicer:
             raise
 
     def close(self) -> bytes:
-        """End the second stream and return the remaining bytes: the first stream, if no new bytes followed it.
+        """End the second stream and return the remaining bytes. If it added nothing to the first stream, they are the
+        first stream.
 
         A second call returns `b""`.
 
@@ -248,7 +249,7 @@ class StreamSplicer:
     def _check(self, block: Block) -> None:
         expected = self._first.events[self._next]
         if block.key != expected.key:
-            raise _placed("splice_other_stream", "an event that both hold is not the same in both", block)
+            raise _placed("splice_other_stream", "an event that occurs in both streams differs between them", block)
         self._is_identical = self._is_identical and block.raw == expected.raw
         self._next += 1
 
@@ -258,7 +259,9 @@ class StreamSplicer:
         if first.marks is not Marks.NONE or not first.events or self._start != "auto" or not self._is_identical:
             return
         if block.key is not None and not first.is_only_comments_after and first.tail.lstrip(b"\r\n") not in block.raw:
-            raise _placed("splice_other_stream", "the incomplete event of the first goes on otherwise", block)
+            raise _placed(
+                "splice_other_stream", "the incomplete event of the first stream continues differently", block
+            )
 
     def _compare(self, data: bytes) -> bytes:
         body = self._first.body

@@ -160,7 +160,9 @@ class Recorder:
 
     def _give_up(self, error: OSError) -> None:
         self._out = None
-        _LOGGER.warning("the recording %s cannot be written (%s); the stream goes on unrecorded", self.file, error)
+        _LOGGER.warning(
+            "the recording %s cannot be written (%s); the rest of the stream is not recorded", self.file, error
+        )
 
 
 def _identified(request_id: str | None) -> dict[str, str]:

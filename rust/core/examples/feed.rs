@@ -16,7 +16,7 @@ use streamweld_core::model::delta::InputEnd;
 use streamweld_core::model::event::Event;
 use streamweld_core::model::event::Sink;
 
-/// Visits every event, with as little work per event as possible.
+/// Receives every event and does almost no work with it.
 #[derive(Default)]
 struct Count {
     events: u64,

@@ -84,7 +84,7 @@ enum Role {
     ServerCall,
     OtherItem,
     Finished,
-    /// An event that is not part of the response, such as the closing event of a part without content.
+    /// An event that does not become part of the response, such as the closing event of a part without content.
     Withdrawn,
 }
 

@@ -142,7 +142,7 @@ def usage_held(held: dict[str, Any]) -> dict[str, int | None] | None:
 
 
 def due(call: Call, target: str) -> tuple[str, bool]:
-    """Return the arguments that a client of the target must show, and whether their spelling is known."""
+    """Return the arguments that a client of the target must report, and whether their exact text is known."""
     if call.custom and target != "responses":
         return json.dumps({"input": call.arguments}, ensure_ascii=False, separators=(",", ":")), True
     return call.arguments, call.spelt
@@ -229,8 +229,8 @@ def differing_usage(expected: Expected, held: dict[str, Any], losses: frozenset[
 
 
 def may_raise(client: str, expected: Expected) -> bool:
-    """Return True if the client may raise, because a response that waits for calls, none of which can run, may end in
-    an error.
+    """Return True if the client may raise an exception: if a response ends with calls and none of them can be run, it
+    may end in an error.
     """
     return expected.unfit and (client in ANTHROPIC or not expected.calls)
 

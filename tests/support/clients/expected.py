@@ -164,7 +164,9 @@ def usage_read(dialect: str, told: Any) -> dict[str, int | None] | None:
 
 
 def from_reading(dialect: str, response: Response) -> Expected:
-    """Return the complete expectation from streamweld's own result. The other two functions start from it."""
+    """Return the complete expectation from streamweld's own result. The other two functions replace the values that
+    their source contains.
+    """
     calls = tuple(
         Call(call.call_id, call.name, call.arguments or ("" if call.custom else "{}"), call.custom, spelt=True)
         for call in response.tool_calls

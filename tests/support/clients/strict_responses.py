@@ -13,7 +13,8 @@ from typing import Any
 CALLS = ("function_call", "custom_tool_call", "shell_call", "shell_call_output")
 OPTIONAL_ID = ("function_call", "custom_tool_call")
 LIFECYCLE = ("created", "queued", "in_progress", "completed", "failed", "incomplete")
-# Event family -> type of the item, the item's list of parts, and the type and text member of the part.
+# For each family of events: the type of the item, the item's list of parts, and the type and the text member of the
+# part.
 TEXTS = {
     "output_text": ("message", "content", "output_text", "text"),
     "refusal": ("message", "content", "refusal", "refusal"),

@@ -143,7 +143,7 @@ def _shaken(rng: random.Random, source: Source, frames: list[Frame]) -> list[Fra
         elif kind == 14:
             text = json.dumps(payload).encode()
             out.append((event, text[: rng.randrange(len(text))] + json.dumps(rng.choice(frames)[1]).encode()))
-        # Kind 15: the frame is lost.
+        # Mutation 15 drops the frame.
     if rng.random() < (0.9 if source.marker else 0.1):
         out.append((None, b"[DONE]"))
     if rng.random() < 0.1 and out:
@@ -152,7 +152,7 @@ def _shaken(rng: random.Random, source: Source, frames: list[Frame]) -> list[Fra
 
 
 def _mutate(rng: random.Random, source: Source, value: Any, frames: list[Frame] | None = None, depth: int = 0) -> Any:
-    """Return `value` with one random place changed."""
+    """Return `value` with one random change."""
     if isinstance(value, dict) and value and rng.random() < 0.85 - 0.1 * (depth == 0):
         out = dict(value)
         key = rng.choice(list(out))

@@ -1,7 +1,7 @@
 """Invalid streams: mutated chunks, corrupted bytes, junk, and random options, all derived from one seed.
 
-There is no expected result; the suites that use these streams compare backends or look for crashes. From streamweld,
-the module uses only the names of options and diagnostic codes.
+There is no expected result; the suites that use these streams compare backends or look for crashes. The module uses
+nothing of streamweld but the names of options and diagnostic codes.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ SMALL_LIMITS = {
 
 
 def mutate(rng: random.Random, value: Any, depth: int = 0) -> Any:
-    """Return `value` with one random place changed."""
+    """Return `value` with one random change."""
     if isinstance(value, dict) and value and rng.random() < 0.8 - 0.1 * (depth == 0):
         out = dict(value)
         key = rng.choice(list(out))

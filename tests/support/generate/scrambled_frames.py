@@ -96,7 +96,9 @@ def entry(rng: Random) -> Any:
 
 
 def delta(rng: Random, kinds: str) -> dict[str, Any]:
-    """Return members of a delta or a message: of calls ("c"), of text ("t") and of everything else ("x")."""
+    """Return members of a delta or a message, by `kinds`: those for calls ("c"), for text ("t"), and for everything
+    else ("x").
+    """
     out: dict[str, Any] = {}
     if rng.random() < 0.15:
         out["role"] = "assistant"

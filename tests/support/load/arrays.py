@@ -84,7 +84,7 @@ def _places(dialect: str, body: bytes) -> Iterator[Place]:
 
 @cache
 def places() -> tuple[Place, ...]:
-    """Return one array for each dialect, type and path."""
+    """Return one array in a payload for each dialect, type and path."""
     found: dict[tuple[str, str], Place] = {}
     for dialect in DIALECTS:
         for vector in load(dialect):

@@ -259,7 +259,7 @@ if NIGHTLY:
 
 
 def size_of(backend: str, stage: str) -> str:
-    """Return the backend whose sizes fit a stage. The splicer is written in Python for both backends."""
+    """Return the backend whose limit and read size apply to a stage. The splicer always runs in Python."""
     return "pure" if stage == "splice" else backend
 
 
@@ -274,9 +274,9 @@ def ways(backend: str, stage: str) -> tuple[str, ...]:
 def run(
     backend: str, stage: str, name: str, *, way: str, total: int, limit: int | None = None, most: int = -1
 ) -> tuple[str, int]:
-    """Return the name of the exception, or `-`, and how many pieces were read before it. At most `most` are sent.
+    """Return the rule of the exception, or `-` if there was none, and how many pieces were read before it.
 
-    The exception does not keep the filler.
+    At most `most` pieces are sent. The exception itself is not returned, because it would keep the filler in memory.
     """
     begin, _, end = way.partition("_")
     read = 0
@@ -302,7 +302,8 @@ def grown(backend: str, stage: str, name: str, *, way: str, most: int) -> tuple[
     """Return the exception, the memory growth (that of Python objects for the pure backend, that of the process for the
     native backend), and how many pieces were read before the exception.
     """
-    # A new process has not mapped all its files yet, and the tables for the ending after an error are loaded once.
+    # Run twice before the measurement, because a new process has not mapped all its files yet, and the tables for the
+    # ending after an error are loaded only once.
     run(backend, stage, name, way=way, total=64 * KIB)
     run(backend, stage, name, way=way, total=64 * KIB, limit=16 * KIB)
     gc.collect()

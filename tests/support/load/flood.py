@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 CHAT = "/v1/chat/completions"
 
-# Compressed input must exceed the size up to which any ratio is allowed.
+# Compressed bodies must inflate to more than 16 MiB, because `max_inflate_ratio` is not enforced below that size.
 TOTAL = {"plain": (128 if NIGHTLY else 8) * MIB, "packed": (128 if NIGHTLY else 17) * MIB}
 LIMIT = (16 if NIGHTLY else 2) * MIB
 LIMITS = Limits(max_event_bytes=LIMIT)
@@ -95,7 +95,7 @@ def hook(family: Any) -> Run:
 
 
 def converting_hook(family: Any) -> Run:
-    """The response is converted, because the client reads another dialect at this path."""
+    """Read with a hook that converts the response, because the client expects another dialect at this path."""
     from streamweld.integrations.httpx import repair_hook
 
     hook = repair_hook(limits=LIMITS, upstream_dialect="chat")

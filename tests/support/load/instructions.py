@@ -1,5 +1,5 @@
-"""Counts the instructions of work with Valgrind. Unlike time, the count depends neither on other processes nor on
-caches, and hardly varies from run to run.
+"""Counts the instructions that a piece of code executes, with Valgrind. Unlike time, the count depends neither on other
+processes nor on caches, and hardly varies from run to run.
 
 `Counter` starts a process under Cachegrind, which imports the package once and forks for each count.
 """
@@ -52,7 +52,7 @@ class Counter:
         self._folder.cleanup()
 
     def count(self, work: Callable[[], object], *, after: Callable[[], object] | None = None) -> int:
-        """Return the number of instructions of `work`. Both functions must be picklable.
+        """Return the number of instructions that `work()` executes. Both functions must be picklable.
 
         `after` runs first, in the process that forks, so that what is loaded once per process is not counted.
         """

@@ -21,8 +21,8 @@ _TOO_SHORT = (
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
-    """Measure the CPU time of this thread with the garbage collector off, as timeit does, because when it runs depends
-    on the whole process.
+    """Measure the CPU time of this thread with the garbage collector off, as timeit does. When the collector runs
+    depends on the whole process.
     """
     gc.collect()
     gc.disable()
@@ -35,7 +35,7 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 
 
 def growth(small: Callable[[], object], large: Callable[[], object], most: float, tries: int = 8) -> float:
-    """Return how many times as long `large` takes as `small`, comparing the fastest run of each.
+    """Return the ratio between the times of `large` and `small`, using the fastest run of each.
 
     Another process can only slow down a run, so more runs bring the result closer to the true ratio. `small` runs
     `_SURE` times first, because a slow first run would hide quadratic work. Measuring stops when the result is at most
@@ -53,7 +53,8 @@ def growth(small: Callable[[], object], large: Callable[[], object], most: float
 
 
 def quadrupling(small: Callable[[], object], large: Callable[[], object]) -> float:
-    """Return how many times as long `large`, which is four times as much work, takes as `small`, from one run of each.
+    """Return the ratio between the times of `large`, which is four times as much work, and `small`, from one run of
+    each.
 
     If `large` appears to be too short, `small` was slowed down, and runs again.
     """
@@ -88,7 +89,9 @@ def seconds(feed: Callable[[bytes], object], pieces: list[bytes]) -> float:
 def assert_linear(
     new: Callable[[], Callable[[bytes], object]], make: Callable[[int], bytes], read: int, size: int = 30_000
 ) -> None:
-    """Assert the same for a function that takes bytes, in reads of the given size."""
+    """Assert that a function which takes bytes needs linear time, like `assert_linear_work`; the bytes arrive in reads
+    of the given size.
+    """
 
     def prepare(bytes_: int) -> Callable[[], object]:
         data = make(bytes_)

@@ -1,8 +1,8 @@
 """Streams with many copies of one element, by dialect, from `scaling.txt`, the table that the Rust and Python suites
 share.
 
-`shapes()` returns every row in every order. For each dialect that the package can write, it adds the converted streams
-of `NEUTRAL`, so that a new dialect is covered before it has its own rows.
+`shapes()` returns a stream for every row of the table in every order of its elements. For each dialect that the package
+can write, it adds the converted streams of `NEUTRAL`, so that a new dialect is covered before it has its own rows.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ Table = dict[str, list[Shape]]
 
 @cache
 def table() -> Table:
-    """Return the rows of the file in every order, by dialect."""
+    """Return every row of the file, in every order of its elements, by dialect."""
     found: Table = {}
     dialect, usual, rows = "", Row(), list[Row]()
     for line in [*TABLE.read_text("utf-8").splitlines(), "dialect"]:

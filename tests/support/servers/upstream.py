@@ -36,7 +36,7 @@ class Asked:
 
 
 class Talk:
-    """The connection on which a script responds."""
+    """A client's connection, on which a test script sends its response."""
 
     def __init__(self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.asked = asked
@@ -166,7 +166,7 @@ async def _request(reader: asyncio.StreamReader) -> Asked | None:
 
 @contextmanager
 def running(app: Any, *, grace: int = 5, **options: Any) -> Iterator[str]:
-    """Run `app` under uvicorn and yield its address. Requests that are open at the end get `grace` seconds."""
+    """Run `app` under uvicorn and yield its address. Requests that are open at the end have `grace` seconds to end."""
     listening = socket.create_server(("127.0.0.1", 0), backlog=2048)
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     config = uvicorn.Config(

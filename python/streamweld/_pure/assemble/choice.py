@@ -111,8 +111,8 @@ class Choice:
         self.by_index: dict[int, Call] = {}  # the last call that a fragment with each index addressed
         self.latest: Call | None = None  # the call that was addressed last
         self.multi: dict[int, Call] = {}  # R3c3: the last call at each position of a list with several fragments
-        # R1d, R3a3: the complete calls that lost their id or index to a later call, by this id or index, name and
-        # canonical arguments.
+        # R1d, R3a3: the complete calls whose id or index now refers to a later call, by that id or index, the name, and
+        # the canonical arguments.
         self.payloads: dict[tuple[str | int, str, str], Call] = {}
         self.open_json = OpenCalls()
         self.open_text = OpenCalls()  # free-form calls; separate, because a call cannot mix JSON and free-form text
@@ -130,7 +130,7 @@ class Choice:
 
     @property
     def first_unnamed(self) -> int | None:
-        """The slot of the first call that has no name yet and is neither dropped nor final."""
+        """Position of the first call that has no name yet and is neither dropped nor final."""
         while self.unnamed:
             call = self.unnamed[0]
             if not (call.name or call.dropped or call.outcome is not None):
@@ -192,7 +192,7 @@ class Choice:
         return {identity: sum(1 for _ in islice(self.owned(identity), 2)) for identity in names}
 
     def take_changed(self, count: int) -> list[Call]:
-        """Remove from `changed` the calls whose slot is less than `count`, and return them in order of creation."""
+        """Remove from `changed` the calls whose position is less than `count`, and return them in order of creation."""
         taken = sorted([slot for slot in self.changed if slot < count])
         return [self.changed.pop(slot) for slot in taken]
 

@@ -198,7 +198,7 @@ class ItemSurface:
         reasoning_kind: ReasoningKind,
         text: str | None,
     ) -> None:
-        """Set the complete text of a part, which replaces the streamed text. Does not close the part."""
+        """Replace the streamed text of a part with its complete text. Does not close the part."""
         state = self._item_choice(choice)
         if state is None or not text:
             return
@@ -328,7 +328,7 @@ class ItemSurface:
     def parts_listed(self, choice: int, entries: Sequence[ListedPart], *, again: bool) -> None:
         """Apply a list that contains all parts of an item with their complete text.
 
-        `again`: it is part of a terminal list, which only repeats content.
+        `again`: true if the list is in a terminal event, which only repeats earlier content.
         """
         state = self._item_choice(choice)
         if state is None:
@@ -455,7 +455,7 @@ class ItemSurface:
         return call is not None and call_events.progress(state, call, metadata)
 
     def call_value(self, choice: int, address: Address, arguments: str | None) -> None:
-        """Set the complete arguments of a call, which replace the streamed arguments. Does not close the call."""
+        """Replace the streamed arguments of a call with its complete arguments. Does not close the call."""
         state = self._item_choice(choice)
         if state is None:
             return

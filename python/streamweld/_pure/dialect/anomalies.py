@@ -118,7 +118,10 @@ class Anomalies:
         return ""
 
     def clean(self, text: str) -> str:
-        """Replace lone surrogates in text that later text cannot complete, and record whether there were any."""
+        """Replace lone surrogates, and record whether there were any.
+
+        Only for text to which nothing will be appended.
+        """
         if self._escapes and has_lone_surrogate(text):
             self._lone = True
             return replace_lone_surrogates(text)

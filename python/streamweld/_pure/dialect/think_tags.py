@@ -200,7 +200,7 @@ class _DuplicateReasoning:
         return held + text
 
     def close(self) -> bool:
-        """End the block. Return whether the block was a repetition, which is dropped."""
+        """End the block. Return whether the block repeated earlier reasoning and is therefore dropped."""
         dropped = bool(self._held) and self._matched
         self._held.clear()
         self._matched = False

@@ -164,7 +164,7 @@ def _states_success(value: Mapping[str, Any]) -> bool:
 
 
 def is_bare(value: Mapping[str, Any]) -> bool:
-    """Return whether a string in `message`, or a usable `detail`, is the only member.
+    """Return whether the object has only one member: a string in `message`, or a usable `detail`.
 
     Proxies and web frameworks send such errors.
     """

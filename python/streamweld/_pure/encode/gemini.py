@@ -50,7 +50,7 @@ _Done: TypeAlias = TextDone | ReasoningDone | RefusalDone
 
 _TARGET: Final = "gemini"
 _PROVIDER: Final = "google"
-# Protobuf names of the counts, which clients do not read.
+# Protobuf names of the counts. Clients do not read counts with these names.
 _PROTO_COUNTS: Final = frozenset(
     {
         "prompt_token_count",

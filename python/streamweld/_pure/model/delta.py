@@ -38,7 +38,7 @@ class Fragment:
 
 @dataclass(slots=True, frozen=True)
 class Address:
-    """The ids and indexes with which a delta refers to an item. An address may be wrong, so the assembler also
+    """The ids and indexes that a delta contains to identify its item. An address may be wrong, so the assembler also
     considers other evidence. Used by dialects that open and close their items.
     """
 

@@ -80,7 +80,7 @@ class ArrayBody:
 
     @property
     def held(self) -> bytes:
-        """The first bytes of the body, held while its kind is undecided."""
+        """The first bytes of the body, held back while its kind is undecided."""
         return self._held
 
     def decide(self, data: bytes) -> bytes | None:

@@ -131,7 +131,7 @@ class HeldPayload:
 
 
 class UndetectedPayloads:
-    """Payloads that are held because none of them has identified the dialect yet."""
+    """Payloads that are held back because none of them has identified the dialect yet."""
 
     __slots__ = ("_names", "_size", "_values", "held")
 
@@ -146,7 +146,10 @@ class UndetectedPayloads:
         return detect(value, event, self._values)
 
     def hold(self, one: HeldPayload, payload: Payload | None) -> bool:
-        """Hold an inconclusive payload. Returns False if the held payloads would be too many or too large."""
+        """Hold back an inconclusive payload.
+
+        Return False if too many payloads, or too many bytes, would be held back.
+        """
         if len(self.held) == MAX_HELD or self._size + len(one.data) > MAX_HELD_BYTES:
             return False
         self._size += len(one.data)

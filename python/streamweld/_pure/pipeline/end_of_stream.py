@@ -92,7 +92,8 @@ class Ending:
     def _usable(self, text: bytes, joins: int = 0) -> int:
         """Return how many bytes of an unfinished event can be parsed: all, those of its complete lines, or 0.
 
-        The rest is treated as truncated. `joins`: the number of missing line endings before the unfinished event.
+        The remaining bytes are treated as truncated. `joins`: the number of missing line endings before the unfinished
+        event.
         """
         if text == MARKER:
             return len(text)

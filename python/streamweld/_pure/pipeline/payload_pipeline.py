@@ -687,8 +687,8 @@ class PayloadPipeline:
         """Raise a fault if the beginning of the body shows that its lines were passed on without line endings.
 
         `offset`: the byte offset that the fault reports. `is_open`: the last line of the beginning has no line ending
-        in the whole body. `end`: the offset at which a line exceeds a limit. The beginning is cut there, because how
-        much was read beyond it depends on the sizes of the reads.
+        in the whole body. `end`: the offset at which a line exceeds a limit. The beginning of the body is cut at `end`,
+        so that the result does not depend on the sizes of the reads.
         """
         head = self.head[:end]
         if not self.seen and has_joined_lines(head, self._max_depth, is_open=is_open):

@@ -25,7 +25,8 @@ _FIELDS = (b"data", b"event", b"id", b"retry")
 _FIELD_NAMES = tuple([field + b":" for field in _FIELDS])
 _BOM = b"\xef\xbb\xbf"
 
-# Maximum number of line endings that may be missing in one payload. If more are missing, the caller removed them.
+# Maximum number of line endings that may be missing in one payload. If more are missing, the program that uses
+# streamweld removed them, not a gateway.
 MOST_JOINS = 16
 # Maximum number of `data:` positions to try when looking for a second document glued to a broken document.
 _TAIL_TRIES = 16

@@ -308,7 +308,7 @@ class Framer:
         """Add bytes after the digits of a retry time while they may be a data line and fit into the limit."""
         kept = self._retry_suffix
         if kept.length == 0 or kept.join() == b" ":
-            # Of the blanks before the data, one is kept. If nothing else follows it, the value is still not a number.
+            # One of the blanks before the data is kept. If nothing follows the blank, the value is still not a number.
             rest = piece.lstrip(b" \t")
             is_blank = len(rest) < len(piece) and kept.length == 0
             piece = b" " + rest if is_blank else rest

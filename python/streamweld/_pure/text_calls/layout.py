@@ -355,7 +355,7 @@ class _Tags:
         return role is not None and not role.startswith(following.lower())
 
     def settled(self, text: str, at: int, closer: str | None) -> int:
-        """Return the offset from which the rest of the text may turn out to be a tag, a run of backticks, or `|>`.
+        """Return the offset from which the rest of the text may be the beginning of a tag, a run of backticks, or `|>`.
 
         Returns the text's length if there is no such offset.
         """

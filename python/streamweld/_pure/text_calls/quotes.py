@@ -36,7 +36,7 @@ _NOT_WORD: Final = re.compile("[\x80-\xbf\u2000-\u206f\u3000-\u303f]|(?![0-9A-Za
 
 
 class _Last(Enum):
-    """What the last character that was read is."""
+    """The kind of the character that was read last."""
 
     TEXT = "text"
     OPENER = "opener"
@@ -100,5 +100,7 @@ class Quotes:
 
 
 def _is_word(char: str) -> bool:
-    """Return True for characters that can be part of a word. Outside ASCII, all characters but punctuation count."""
+    """Return True for characters that can be part of a word. Every non-ASCII character except punctuation is such a
+    character.
+    """
     return char != "" and _NOT_WORD.match(char) is None

@@ -437,7 +437,7 @@ class _ChoiceText:
             self._part = None
 
     def concluded(self, event: Finished) -> Finished:
-        """Return the finish event of the choice. Its reason is `tool_calls` if a call was promoted."""
+        """Return the choice's `Finished` event, with the reason `tool_calls` if a call was promoted."""
         if not self.promoted:
             return event
         return Finished("tool_calls", event.raw_reason, choice=event.choice, provider_metadata=event.provider_metadata)

@@ -52,7 +52,7 @@ def _accepts_reasoning(kind: str) -> Callable[[Mapping[str, Any]], bool]:
     return lambda constraints: (constraints.get("reasoning") or EMPTY).get("accept") == kind
 
 
-# The passes in their order. With each: a property of the survey, and a test of the target's constraints. If either is
+# The passes in their order, each with a property of the survey and a test of the target's constraints. If either is
 # false, the pass has nothing to do. None: the pass checks this itself.
 ORDER: Final[tuple[tuple[_Run, str | None, Callable[[Mapping[str, Any]], bool] | None], ...]] = (
     (carriers.run, "reasoned", None),
@@ -80,7 +80,9 @@ ORDER: Final[tuple[tuple[_Run, str | None, Callable[[Mapping[str, Any]], bool] |
 
 
 def plan(constraints: Mapping[str, Any]) -> tuple[tuple[_Run, str | None], ...]:
-    """Return the passes that may change a history for a target with these constraints. They depend on nothing else."""
+    """Return the passes that may change a history for a target with these constraints. The result depends only on the
+    constraints.
+    """
     return tuple([(one, needs) for one, needs, applies in ORDER if applies is None or applies(constraints)])
 
 

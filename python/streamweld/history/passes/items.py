@@ -198,7 +198,7 @@ class _Cleaner:
                 inner = tuple([one if isinstance(one, Opaque) else self._content(one) for one in part.parts])
                 part = part if all(map(is_, inner, part.parts)) else changed(part, parts=inner)
             origin = part.origin
-            # A message may consist of only these parts, so the message's rejected members are also removed here.
+            # A message may consist of nothing but calls, so the message's rejected members are also removed here.
             whole = isinstance(part, Call) or bool(self.members)
             if whole and origin is not None and origin.dialect == self.context.family:
                 return self._message(part, origin, turn)

@@ -47,7 +47,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
                 new = members_sent.get(part.call_id, "") if part.call_id else ""
                 if not new.strip():
                     new = next(iter(context.tools)) if len(context.tools) == 1 else "unknown"
-                context.edit("name_empty", part.path, f"named a call without a name {new!r}")
+                context.edit("name_empty", part.path, f"set the missing name of a call to {new!r}")
             fitting = _fitting(new, form, start, renamed)
             if fitting != new and isinstance(part, Call):
                 context.edit("name_form", part.path, f"changed the tool name {new!r} to {fitting!r}")

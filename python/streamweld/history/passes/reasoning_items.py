@@ -39,14 +39,14 @@ def _leads_to(part: Part, context: Context) -> bool:
 
 
 def _is_followed(parts: tuple[Part, ...], at: int, context: Context) -> bool:
-    """Return whether reasoning can lead to any later part of the turn."""
+    """Return whether the turn has a later part that can result from the reasoning."""
     return any(_leads_to(part, context) for part in parts[at + 1 :])
 
 
 def _once(turns: list[Turn], context: Context) -> list[Turn]:
     """Keep one item per id, and move all summaries of that id to it.
 
-    The first item that is followed by a part that it can lead to is kept; if there is none, the first item is kept.
+    The first item that is followed by a part that can result from it is kept; if there is none, the first item is kept.
     """
     places: dict[str, list[tuple[int, int, Reasoning]]] = {}
     for n, turn in enumerate(turns):
@@ -93,7 +93,7 @@ def _summarized(turns: list[Turn], context: Context) -> list[Turn]:
             content = members_of(part.raw).get("content") if own else None
             if isinstance(part, Reasoning) and content is not None:
                 what = (
-                    "changed the content to the summary"
+                    "moved the content to the summary"
                     if part.kind == "raw"
                     else "dropped the content and kept the summary"
                 )

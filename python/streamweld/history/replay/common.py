@@ -26,7 +26,7 @@ class Message:
 
 @dataclass(slots=True)
 class Replay:
-    """A response as messages of its own dialect. `beside`: indexes of items that are in no message."""
+    """A response as messages of its own dialect. `beside`: indexes of the items that no message contains."""
 
     messages: list[Message] = field(default_factory=list[Message])
     beside: list[int] = field(default_factory=list[int])

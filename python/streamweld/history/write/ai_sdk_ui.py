@@ -195,7 +195,7 @@ def _state(
         given = result_text(result)
         if given != (response.reason or usual) and not (response.reason and given == usual):
             if response.reason:
-                why = "a tool part has one reason of a denial, and the result has another one"
+                why = "a tool part can state only one reason for a denial, and the result states another"
                 writer.context.lose("reason", response.path, why, response.reason)
             response = copied(response, reason=given)
         return {"state": state, "approval": _approval(request, response)}

@@ -167,7 +167,7 @@ class Writer:
         """Record the signature and the encrypted content of reasoning as losses, except the written members."""
         for name, value in (("signature", part.signature), ("encrypted", part.encrypted)):
             if value and name not in written:
-                self.context.lose(name, part.path, "the target has no member for it in this reasoning", value)
+                self.context.lose(name, part.path, "the target has no member for it in reasoning of this form", value)
 
     def lose_part(self, part: Part) -> None:
         """Record the loss of a part that the target does not allow in this message."""

@@ -90,7 +90,7 @@ def _part(part: Part, writer: Writer, named: str | None) -> Any:
     if not writer.rewrites_all and (own := writer.reusable_block(part)) is not None:
         return own
     if isinstance(part, Result) and writer.own(part) and _is_bare(part):
-        writer.context.edit("result_value", part.path, "wrapped a tool result in an object because it is not an object")
+        writer.context.edit("result_value", part.path, "wrapped a tool result in an object, as Gemini requires")
     beyond = writer.extra_members(part) if part.extra else None
     block = _made(part, writer, named)
     return {**block, **beyond} if beyond and not isinstance(part, Opaque) else block

@@ -58,7 +58,7 @@ class _CatchAllApp:
         session = getattr(request.state, "session", None)
         if session is None:
             raise UsageError(
-                "the proxy has not been started: its server, or the application that it is a part of, runs its lifespan"
+                "the proxy has not been started: the server must run its lifespan, or the application that mounts it"
             )
         task = cast("asyncio.Task[object]", asyncio.current_task())
         self._open.add(task)

@@ -121,7 +121,8 @@ class Conversation:
         """
         given = self._request.headers
         if "transfer-encoding" in given and "content-length" in given:
-            raise Refusal(400, "invalid_framing", "a body has a length or comes in chunks, not both")  # RFC 9112 6.1
+            # RFC 9112 6.1
+            raise Refusal(400, "invalid_framing", "content-length and transfer-encoding must not be sent together")
         if not routes.is_safe(self._path):
             raise Refusal(400, "invalid_path", "the path does not name an endpoint of an upstream")
         self._headers, self._done.dropped = passing.received(given.items())

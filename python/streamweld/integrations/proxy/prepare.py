@@ -71,7 +71,7 @@ def prepared(body: bytes, dialect: str | None, path: str, query: str, config: Pr
         return Prepared(body, stream, model, tools)
     given = requested
     if dialect == "gemini" and not same and not stream and path.endswith(":streamGenerateContent"):
-        raise Refusal(400, "unsupported_stream", "a converted answer is streamed as events: ask with alt=sse")
+        raise Refusal(400, "unsupported_stream", "a converted stream consists of events: add alt=sse to the query")
     if named is not None:
         given = {name: value for name, value in requested.items() if name != "anthropic_version"} | {"model": named}
     fields = translated(given, cast("ProxyDialect", dialect), config, stream=stream)

@@ -83,8 +83,8 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
             ready(f"http://[{name}]:{number}" if ":" in name else f"http://{name}:{number}")
             if exposed:
                 LOGGER.warning(
-                    "other machines can reach %s: every request needs the token, which goes over the network in the "
-                    "clear unless something in front of the proxy speaks TLS",
+                    "other machines can reach %s: every request needs the token, which is sent unencrypted unless a "
+                    "server in front of the proxy provides TLS",
                     host,
                 )
 
@@ -163,7 +163,7 @@ class HeadTimeout(H11Protocol):
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the time limit for the first head."""
+        """Start the time limit for receiving the first request head."""
         super().connection_made(transport)
         self._watch()
 

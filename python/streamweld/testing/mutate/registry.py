@@ -55,7 +55,7 @@ class Operator:
         """Apply the operator.
 
         Args:
-            stream: a stream of `build`, or one that another operator returned.
+            stream: a stream that `build` or another operator returned.
             seed: selects the place of the change, if there are several.
 
         Raises:

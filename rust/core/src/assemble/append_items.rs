@@ -26,8 +26,8 @@ use crate::model::delta::ItemKind;
 use crate::model::delta::PartAt;
 use crate::model::output::Output;
 
-/// The part or call that an address identifies, and six sizes. If the sizes are the same before and after a delta, the
-/// delta only extended text.
+/// The part or call that an address identifies, and the sizes of six collections in which any change other than
+/// appended text shows. If these sizes are the same before and after a delta, the delta only extended text.
 #[derive(Debug, PartialEq, Eq)]
 struct PartSizes {
     part_position: PartPosition,

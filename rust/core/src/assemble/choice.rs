@@ -49,11 +49,11 @@ pub struct FinishState {
     pub raw: Option<String>,
     /// The meaning of the finish reason.
     pub reason: Option<&'static str>,
-    /// The received reason stands for any normal end; it does not distinguish `stop` from `tool_calls`.
+    /// The received reason means any normal end, without distinguishing `stop` from `tool_calls`.
     pub natural: bool,
     /// A second finish reason has already been reported.
     pub repeated: bool,
-    /// The reason in the `Finished` event. `None` until this event is emitted.
+    /// The finish reason in the emitted `Finished` event; `None` until the event is emitted.
     pub concluded: Option<&'static str>,
 }
 
@@ -73,7 +73,7 @@ impl Blank for FinishState {
     }
 }
 
-/// An id or index that a call lost to a later call.
+/// An id or index of a call that a later call took over.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DisplacedKey {
     Id(Id),
@@ -175,8 +175,8 @@ pub struct Choice {
     pub latest: Option<usize>,
     /// R3c3: for each position in a list with several fragments, the call that the last fragment there belonged to.
     pub multi: LazyBox<Map<u32, usize>>,
-    /// R1d, R3a3: for each complete call that lost its id or index to a later call, this id or index, its name and its
-    /// canonical arguments.
+    /// R1d, R3a3: for each complete call whose id or index now refers to a later call: that id or index, the call's
+    /// name, and its canonical arguments.
     pub payloads: LazyBox<Set<(DisplacedKey, String, String)>>,
     open_json: LazyBox<OpenCalls>,
     /// Open free-form calls. They are separate because a call cannot mix JSON and free-form text.
@@ -530,7 +530,7 @@ impl Choice {
         self.owners = Some(Box::new(owners));
     }
 
-    /// Returns the calls whose first received id is `id`, in order of creation, starting at slot `from`. Excludes
+    /// Returns the calls whose first received id is `id`, in order of creation, starting at position `from`. Excludes
     /// dropped calls.
     pub fn owned(&self, id: &str, from: usize) -> impl Iterator<Item = usize> + '_ {
         let owned = self.owners.as_ref().and_then(|owners| owners.get(id));
@@ -539,7 +539,7 @@ impl Choice {
             .flat_map(move |owned| owned.range(from..).copied())
     }
 
-    /// Removes from `changed` the calls whose slot is less than `count`, and returns them in order of creation.
+    /// Removes from `changed` the calls whose position is less than `count`, and returns them in order of creation.
     pub fn take_changed(&mut self, count: usize) -> Vec<usize> {
         let later = self.changed.split_off(&count);
         let taken = std::mem::replace(&mut self.changed, later);

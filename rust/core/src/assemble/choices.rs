@@ -1,6 +1,6 @@
 //! Stores the choices of one stream, finds them by index, and tracks whether any of them holds back input.
 //!
-//! A caller selects a choice before changing it, so `has_pending` must check only that choice again.
+//! A caller selects a choice before changing it, so `has_pending` needs to check only the selected choice again.
 
 use crate::assemble::choice::Choice;
 use crate::model::small_map::List;
@@ -25,8 +25,7 @@ pub struct Choices {
     at: usize,
     /// Positions of the other choices that hold back input.
     pending: Set<usize>,
-    /// Set while all choices may change without being selected. It then caches the result of `has_pending`, once
-    /// computed.
+    /// `Some` while all choices may change without being selected. The cell then caches the result of `has_pending`.
     ended: Option<Cell<Option<bool>>>,
 }
 

@@ -27,7 +27,7 @@ use crate::model::policy::MissingTerminal;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// How complete a choice is when the input ends, from complete to incomplete.
+/// How complete a choice is when the input ends; later variants are less complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ChoiceEnd {
     /// The choice has a finish reason.

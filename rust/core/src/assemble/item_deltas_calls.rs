@@ -184,7 +184,7 @@ impl Assembler {
         Ok(slot.is_some_and(|slot| progress(ctx.out, choice, slot, metadata)))
     }
 
-    /// Sets the complete arguments of a call, which replace the streamed arguments. Does not close the call.
+    /// Replaces the streamed arguments of a call with its complete arguments. Does not close the call.
     pub fn call_value(
         &mut self,
         out: &mut Output<'_>,

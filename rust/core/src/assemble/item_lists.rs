@@ -22,7 +22,7 @@ use crate::model::delta::PartAttributes;
 use crate::model::fault::Fault;
 use crate::model::output::Output;
 
-/// Maximum number of lists that are applied to one item. Limits the total time, because each list takes time
+/// Maximum number of content lists that are applied to one item. Limits the total time, because each list takes time
 /// proportional to the item's text.
 const MAX_LISTS: u8 = 16;
 
@@ -32,14 +32,14 @@ type GroupKey = (ItemKind, Channel, &'static str);
 #[derive(Debug)]
 struct Group {
     entries: Vec<usize>,
-    /// How the listed parts are applied together. `None`: they are applied one by one, or ignored.
+    /// How the listed parts are applied as a list. `None`: they are applied one by one, or ignored.
     list: Option<TextList>,
     next_entry: usize,
 }
 
 impl Assembler {
-    /// Applies a list that contains all parts of an item with their complete text. `again`: it is part of a terminal
-    /// list, which only repeats content.
+    /// Applies a list that contains all parts of an item with their complete text. `again`: true if the list is in a
+    /// terminal event, which only repeats earlier content.
     pub fn parts_listed(
         &mut self,
         out: &mut Output<'_>,

@@ -224,7 +224,7 @@ impl Assembler {
         )
     }
 
-    /// Sets the complete text of a part, which replaces the streamed text. Does not close the part.
+    /// Replaces the streamed text of a part with its complete text. Does not close the part.
     pub fn part_value(
         &mut self,
         out: &mut Output<'_>,
@@ -409,7 +409,7 @@ impl Assembler {
                 .unwrap_or(item);
         }
         let splits = choice.item_index.get(item).is_some_and(|record| {
-            // An item with an id is not another one, however little of it is repeated.
+            // An item with an id stays the same item, even if only the beginning of its text was repeated.
             record.open || (record.item_id.is_none() && record.repeats)
         });
         if splits && end_shorter_repetition(&mut ctx, choice, item, &address)? {

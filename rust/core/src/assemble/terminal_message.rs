@@ -182,8 +182,8 @@ fn was_streamed(call: &Call) -> bool {
     !(call.dropped || call.tentative && call.is_empty())
 }
 
-/// Returns the first streamed call whose first id is that of the call in the message. Ignores calls before slot `from`
-/// and calls that already match another call in the message (`met`).
+/// Returns the first streamed call whose first id is that of the call in the message. Ignores calls before position
+/// `from` and calls that already match another call in the message (`met`).
 fn named(
     choice: &Choice,
     incoming: &Incoming<'_>,

@@ -163,7 +163,7 @@ impl<'a> Anomalies<'a> {
         found.unwrap_or_default()
     }
 
-    /// Replaces lone surrogates in text that later text cannot complete, and records whether there were any.
+    /// Replaces lone surrogates, and records whether there were any. Only for text to which nothing will be appended.
     #[inline]
     pub(crate) fn clean<'t>(&mut self, text: Text<'t>) -> Cow<'t, str> {
         let (text, lone) = text.into_whole();

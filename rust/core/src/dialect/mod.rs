@@ -199,7 +199,7 @@ impl Reader {
         };
         // The lists are counted before their elements are collected.
         if self.check_lists(text, dialect).is_err() {
-            // If the text is not JSON, report that instead.
+            // If the text is not JSON, report the syntax error instead of the exceeded limit.
             members::document(text, self.max_depth)?;
             self.check_lists(text, dialect)?;
         }

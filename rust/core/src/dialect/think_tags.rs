@@ -45,7 +45,7 @@ impl Think {
         let mut lone = text.lone;
         let joined = (!self.held.is_empty()).then(|| {
             let mut joined = mem::take(&mut self.held);
-            // A low surrogate that follows held-back text cannot be completed.
+            // A low surrogate that follows held-back text cannot become a pair.
             if lead_low.take().is_some() {
                 joined.push(char::REPLACEMENT_CHARACTER);
                 lone = true;

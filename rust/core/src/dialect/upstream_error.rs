@@ -18,7 +18,7 @@ use std::borrow::Cow;
 const MESSAGE_CHARS: usize = 512;
 /// The lowest HTTP status that indicates an error.
 const HTTP_ERROR: i64 = 400;
-/// Numbers from here on are not treated as a status.
+/// Numbers of at least this value are not treated as a status.
 const STATUS_LIMIT: i64 = 1_000_000_000;
 
 /// Members that may contain the message of an error, in the order in which they are tried. A path leads into nested
@@ -103,7 +103,7 @@ const OWN: [&str; 25] = [
     "throttlingException",
     "validationException",
 ];
-/// Objects in an envelope that are present only in an error.
+/// Paths of objects that only error envelopes contain.
 const WRAPPED: [&[&str]; 2] = [&["Response", "Error"], &["data", "error"]];
 const WORDS: [&str; 9] = [
     "message",
@@ -337,8 +337,8 @@ fn is_status(raw: Raw<'_>, least: i64) -> bool {
     })
 }
 
-/// Returns true if a string in `message`, or a usable `detail`, is the only member. Proxies and web frameworks send
-/// such errors. `names`: the names of all members.
+/// Returns true if the object has only one member: a string in `message`, or a usable `detail`. Proxies and web
+/// frameworks send such errors. `names`: the names of all members.
 pub(crate) fn is_bare<S: AsRef<str>>(members: &[Member<'_>], names: &[S]) -> bool {
     match names {
         [name] if name.as_ref() == "detail" => find(members, "detail").is_some_and(is_detail),

@@ -145,7 +145,7 @@ impl Sink for EncoderSink {
 }
 
 impl EncoderSink {
-    /// Changes an event for the target, passes it to the encoder, and reports the losses.
+    /// Adapts an event to the target, passes it to the encoder, and reports the losses.
     fn write(&mut self, event: &Event<'_>) {
         if self.stopped {
             return;

@@ -29,7 +29,7 @@ use std::borrow::Cow;
 
 const NAME: &str = "gemini";
 const PROVIDER: &str = "google";
-/// Protobuf names of the counts, which clients do not read.
+/// Protobuf names of the counts. Clients do not read counts with these names.
 const PROTO_COUNTS: [&str; 5] = [
     "prompt_token_count",
     "candidates_token_count",

@@ -11,7 +11,7 @@ use std::hash::Hasher;
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 const STEP: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// Returns the mark of one text.
+/// Returns the mark (hash) of one text.
 pub(crate) fn mark(bytes: &[u8]) -> u64 {
     // Hash four words at a time, in two chains that do not depend on each other.
     let (mut first, mut second) = (SEED, STEP);
@@ -21,7 +21,8 @@ pub(crate) fn mark(bytes: &[u8]) -> u64 {
         rest = tail;
     }
     let (first, second) = match bytes.last_chunk() {
-        // Hash some bytes twice, which is faster than handling the exact remainder.
+        // The last window overlaps the one before it: hashing some bytes twice is faster than handling the exact
+        // remainder.
         Some(last) => take(last, first, second),
         None => {
             let mut last = [0; 32];
@@ -49,7 +50,7 @@ fn words(pair: Option<&[u8; 16]>) -> [u64; 2] {
     [pair as u64, (pair >> 64) as u64]
 }
 
-/// Returns the mark of several texts together.
+/// Returns the combined mark (hash) of several texts.
 pub(crate) fn mark_of(texts: (&str, &str, &str)) -> u64 {
     let mut hasher = DefaultHasher::new();
     texts.hash(&mut hasher);

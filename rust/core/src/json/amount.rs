@@ -10,7 +10,7 @@ use memchr::memchr2;
 pub(crate) fn has_more(text: &str, limit: u64) -> bool {
     let mut rest = text.as_bytes();
     let mut count = 0;
-    // The remaining bytes cannot contain more such characters than there are bytes.
+    // Each remaining byte adds at most one to the count, so stop once the limit can no longer be exceeded.
     while count + rest.len() as u64 > limit {
         let quote = memchr(b'"', rest);
         let (outside, string) = rest.split_at(quote.unwrap_or(rest.len()));

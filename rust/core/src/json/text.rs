@@ -189,14 +189,15 @@ fn short_escape(escape: &str) -> char {
     }
 }
 
-/// The surrogate half that a text channel holds back between its deltas.
+/// The half of a surrogate pair that is held back between two deltas of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Surrogates {
     high: Option<u16>,
 }
 
 impl Surrogates {
-    /// Joins a delta to the pending half. Returns the text to emit, and whether a surrogate stayed unpaired.
+    /// Joins a delta to the pending half of a surrogate pair. Returns the text to emit, and whether a surrogate stayed
+    /// unpaired.
     #[inline]
     pub fn join<'a>(&mut self, text: Text<'a>) -> (Cow<'a, str>, bool) {
         if self.high.is_none() && text.lead_low.is_none() && text.tail_high.is_none() {
@@ -234,7 +235,7 @@ impl Surrogates {
         self.high.is_some()
     }
 
-    /// Ends the channel. Returns U+FFFD if a half is still pending.
+    /// Ends the text. Returns U+FFFD if half of a surrogate pair is still held back.
     pub fn finish(&mut self) -> Option<char> {
         self.high.take().map(|_| REPLACEMENT)
     }

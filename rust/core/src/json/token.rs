@@ -402,7 +402,7 @@ mod tests {
                     _ => Some((end, false)),
                 };
                 assert_eq!(number_end(&text, 0), end, "{stop} after {digits}");
-                // The same text at the end of the input.
+                // The same text again, but at the end of the input, where fewer bytes can be read at once.
                 let short = &text[..2 + digits];
                 assert_eq!(number_end(short, 0), Some((2 + digits, false)));
             }

@@ -77,8 +77,8 @@ pub enum ItemKind {
     Call,
 }
 
-/// The ids and indexes with which a delta refers to an item. Blank values are `None`. An address may be wrong, so the
-/// assembler also considers other evidence. Used by dialects that open and close their items.
+/// The ids and indexes that a delta contains to identify its item. Blank values are `None`. An address may be wrong, so
+/// the assembler also considers other evidence. Used by dialects that open and close their items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Address<'a> {
     /// Id of a Responses output item, or of an AI SDK text or reasoning block.

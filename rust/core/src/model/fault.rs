@@ -228,7 +228,7 @@ impl Fault {
         fault
     }
 
-    /// Creates the fault for payloads in another dialect than the caller specified.
+    /// Creates the fault for payloads in a dialect other than the one that the caller specified.
     pub fn other_dialect(specified: &'static str, found: &str, seen: Vec<String>) -> Fault {
         let mut fault = Fault::new(Class::UnknownDialect, "other_dialect");
         found.clone_into(&mut fault.detail);

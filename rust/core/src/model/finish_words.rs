@@ -45,8 +45,8 @@ static FOLDED: LazyLock<HashMap<&'static str, HashMap<String, &'static str>>> =
         folded.collect()
     });
 
-/// Returns the meaning of the finish reason, or `None` if no table contains it. The meaning The meaning "natural"
-/// stands for a normal end: `stop`, or `tool_calls` if there are calls.
+/// Returns the meaning of the finish reason, or `None` if no table contains it. The meaning "natural" stands for a
+/// normal end: `stop`, or `tool_calls` if there are calls.
 pub(crate) fn meaning(dialect: &str, raw: &str) -> Option<&'static str> {
     let mut known = TABLES.get(dialect)?.get(raw).and_then(Value::as_str);
     if known.is_none() && raw.len() <= LONGEST && raw.is_ascii() {

@@ -55,7 +55,7 @@ pub(crate) struct ArrayBody {
     pub(crate) body: Body,
     /// Number of complete elements so far.
     pub(crate) ordinal: u64,
-    /// The first bytes of the body, held while its kind is undecided.
+    /// The first bytes of the body, held back while its kind is undecided.
     held: Vec<u8>,
     read: Cursor,
     /// Position at which `ends_in` stopped. It may be less than `read`, if `read` has advanced since then.
@@ -102,7 +102,7 @@ impl ArrayBody {
         self.read.spilled
     }
 
-    /// Returns the first bytes of the body, held while its kind is undecided.
+    /// Returns the first bytes of the body, which are held back while its kind is undecided.
     pub(crate) fn held(&self) -> &[u8] {
         &self.held
     }
@@ -210,7 +210,8 @@ impl ArrayBody {
         Ok(())
     }
 
-    /// Returns the end of the last element that ends in these next bytes, as a number of bytes, or 0 if none ends.
+    /// Returns the offset in these next bytes at which the last element that they complete ends, or 0 if they complete
+    /// none.
     ///
     /// The next call resumes where this call stopped.
     pub(crate) fn ends_in(&mut self, next: &[u8]) -> usize {

@@ -1,7 +1,8 @@
 //! Detects the dialect of a stream.
 //!
-//! Inconclusive payloads are held, and dispatched at their original places once a later payload identifies the dialect.
-//! At the end of the stream, this file checks a dialect that the caller specified, and classifies a lone document.
+//! Inconclusive payloads are held back. Once a later payload identifies the dialect, they are dispatched at their
+//! original places. At the end of the stream, the dialect that the caller specified is checked, and a lone document is
+//! classified.
 
 use crate::dialect::Dialect;
 use crate::dialect::Read;

@@ -194,7 +194,7 @@ impl PayloadPipeline {
         self.assembler.end(out, unfinished, input)
     }
 
-    /// Returns how much of an unfinished event can be parsed. The rest is treated as truncated.
+    /// Returns how much of an unfinished event can be parsed. The remaining bytes are treated as truncated.
     ///
     /// `joins`: the number of missing line endings before the unfinished event.
     fn usable(&self, out: &Output<'_>, data: &[u8], text: &str, joins: usize) -> UsablePrefix {

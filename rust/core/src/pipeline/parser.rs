@@ -255,8 +255,8 @@ impl Parser {
         }
     }
 
-    /// Returns the end of the last array element that ends in these next bytes, as a number of bytes, or 0 if none
-    /// ends.
+    /// Returns the offset in these next bytes at which the last array element that they complete ends, or 0 if they
+    /// complete none.
     pub(crate) fn elements_in(&mut self, next: &[u8]) -> usize {
         self.array.as_mut().map_or(0, |array| array.ends_in(next))
     }
@@ -426,7 +426,7 @@ impl Parser {
 
     /// Returns true if consumed input has not produced all of its events yet.
     ///
-    /// This is so if the dialect is undetected, text is held, or a call is in progress.
+    /// This is so if the dialect is undetected, text is held back, or a call is in progress.
     pub(crate) fn has_pending(&self) -> bool {
         let is_undetected = self.stage.dialect.is_none() && self.payloads() > 0;
         let holds = self.text_calls.as_ref().is_some_and(|stage| stage.holds());
@@ -491,7 +491,7 @@ impl Parser {
         }
     }
 
-    /// Returns false if the snapshot contains no calls, which takes far less time to find out than the snapshot itself.
+    /// Returns false if the snapshot contains no calls. This check takes far less time than the snapshot itself.
     pub fn may_show_calls(&self) -> bool {
         self.text_calls.is_some() || self.stage.assembler.may_show_calls()
     }

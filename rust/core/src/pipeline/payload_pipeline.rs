@@ -500,7 +500,7 @@ impl PayloadPipeline {
         }
         let mut head = self.head.clone();
         head.extend(next.flatten().take(HEAD.saturating_sub(head.len())));
-        // How much was read beyond the limit depends on the sizes of the reads, so cut the text at the limit.
+        // Cut the text at the limit, so that the result does not depend on the sizes of the reads.
         let end = fault.byte_offset.saturating_add(limit);
         head.truncate(usize::try_from(end).unwrap_or(usize::MAX));
         let reader = Reader {

@@ -10,7 +10,8 @@ use crate::json::ScanError;
 use crate::json::members;
 use crate::sse::decode_utf8;
 
-/// Maximum number of line endings that may be missing in one payload. If more are missing, the caller removed them.
+/// Maximum number of line endings that may be missing in one payload. If more are missing, the program that uses
+/// streamweld removed them, not a gateway.
 pub(crate) const MOST_JOINS: usize = 16;
 
 /// Maximum number of `data:` positions to try when looking for a second document glued to a broken document.

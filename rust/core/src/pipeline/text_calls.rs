@@ -89,19 +89,19 @@ pub(crate) struct TextCalls {
     singles: usize,
     /// Position in `choices` of the choice whose text was read last.
     last: usize,
-    /// True if the deltas that `passes` accepted last continue a line and contain no marker byte.
+    /// True if the last deltas that `passes` accepted continue a line and contain no marker byte.
     is_row_plain: bool,
 }
 
 /// Whether the next piece of text can be emitted unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum TextPosition {
-    /// Some content is held, or the position is unknown, so the next piece must be scanned.
+    /// Some content is held back, or the position is unknown, so the next piece must be scanned.
     #[default]
     None,
-    /// This part has no held content, and its text ends at the start of a line.
+    /// No content of this part is held back, and its text ends at the start of a line.
     LineStart(u32),
-    /// This part has no held content, and its text ends inside a line.
+    /// No content of this part is held back, and its text ends inside a line.
     InLine(u32),
 }
 
@@ -111,9 +111,9 @@ struct Choice {
     index: i32,
     scanner: Scanner,
     text_position: TextPosition,
-    /// Parts with held content, in order.
+    /// Parts of which some content is held back, in order.
     parts: VecDeque<Part>,
-    /// The part without text whose start event is held, if any.
+    /// The part without text whose start event is held back, if any.
     empty: Option<u32>,
     /// Number of the part that is being scanned.
     current: Option<u32>,
@@ -133,18 +133,18 @@ impl Numbered for Choice {
     }
 }
 
-/// A part with held content.
+/// A part of which some content is held back.
 #[derive(Debug)]
 struct Part {
     part: u32,
     channel: Channel,
-    /// The held start event, until it is emitted.
+    /// The start event that is held back, until it is emitted.
     opened: Option<Start>,
     pieces: VecDeque<Piece>,
     /// Offset up to which text has been released.
     released: usize,
     length: usize,
-    /// Offset of the first held character that is not whitespace.
+    /// Offset of the first held-back character that is not whitespace.
     solid: Option<usize>,
     done: Option<Done>,
 }
@@ -156,7 +156,7 @@ struct Start {
     metadata: Option<String>,
 }
 
-/// The text of one held delta. `start`: the offset of this text in the text of the part.
+/// The text of one delta that is held back. `start`: the offset of this text in the text of the part.
 #[derive(Debug)]
 struct Piece {
     start: usize,
@@ -212,7 +212,7 @@ impl TextCalls {
         })
     }
 
-    /// Returns true if any text is held.
+    /// Returns true if any text is held back.
     pub(crate) fn holds(&self) -> bool {
         self.choices.iter().any(|choice| !choice.parts.is_empty())
     }
@@ -241,7 +241,7 @@ impl TextCalls {
         (choice, context)
     }
 
-    /// Ends the stream: refuses unfinished blocks as truncated, and releases all held text.
+    /// Ends the stream: refuses unfinished blocks as truncated, and releases all text that is held back.
     pub(crate) fn end(&mut self, out: &mut Output<'_>) {
         let mut indexes: Vec<i32> = self.choices.iter().map(|choice| choice.index).collect();
         indexes.sort_unstable();
@@ -305,7 +305,7 @@ impl TextCalls {
             .any(|part| part.part == delta.part);
         let is_free = free == choice.scanner.length();
         if !holds && is_free {
-            // If this part has no held content, earlier parts have no held content either.
+            // If no content of this part is held back, no content of earlier parts is held back either.
             choice.release(out, usize::MAX);
             out.emit(event);
             return;
@@ -671,7 +671,7 @@ impl Choice {
         self.scanner.start_part(part, context.settings);
     }
 
-    /// Releases everything that is held, without changes.
+    /// Releases everything that is held back, without changes.
     fn let_go(&mut self, out: &mut Output<'_>) {
         self.empty = None;
         for mut part in mem::take(&mut self.parts) {
@@ -763,8 +763,8 @@ impl Choice {
         }
     }
 
-    /// Releases text that no longer needs to be held: text up to `free` in the current part, and all text in earlier
-    /// parts.
+    /// Releases text that no longer needs to be held back: text up to `free` in the current part, and all text in
+    /// earlier parts.
     fn release(&mut self, out: &mut Output<'_>, free: usize) {
         let index = self.index;
         let pending = self.scanner.pending.first();
@@ -802,7 +802,7 @@ impl Choice {
 }
 
 impl Part {
-    /// Emits the held start event, if any.
+    /// Emits the start event that is held back, if any.
     fn start(&mut self, out: &mut Output<'_>, choice: i32, part: u32) {
         let Some(opened) = self.opened.take() else {
             return;
@@ -1155,7 +1155,7 @@ fn position_of(choices: &List<Choice>, index: i32) -> Option<usize> {
 const WORTHWHILE: usize = 6;
 /// Number of deltas to process one by one after fewer than `WORTHWHILE` deltas could be processed together.
 const SINGLES: usize = 16;
-/// Number of deltas to process one by one after a delta was held: the held delta, and the delta that releases it.
+/// Number of deltas to process one by one after a delta was held back: that delta, and the delta that releases it.
 const HELD: usize = 2;
 
 /// Emits a snapshot of the response with its parts replaced. Added parts come after all parts of the assembler.

@@ -16,7 +16,7 @@ use crate::sse::decode_utf8;
 const MAX_HELD: usize = 16;
 const MAX_HELD_BYTES: usize = 64 * 1024;
 
-/// Payloads that are held because none of them has identified the dialect yet.
+/// Payloads that are held back because none of them has identified the dialect yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UndetectedPayloads {
     pub(crate) held: Vec<HeldPayload>,
@@ -53,7 +53,7 @@ impl UndetectedPayloads {
         detect(document, event, &before.collect::<Vec<_>>())
     }
 
-    /// Holds an inconclusive payload. Returns false if the held payloads would be too many or too large.
+    /// Holds back an inconclusive payload. Returns false if too many payloads, or too many bytes, would be held back.
     pub(crate) fn hold(&mut self, arrival: LocatedPayload<'_>, document: &Document<'_>) -> bool {
         let size = self.size + arrival.data.len();
         if self.held.len() == MAX_HELD || size > MAX_HELD_BYTES {

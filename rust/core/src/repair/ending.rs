@@ -86,7 +86,7 @@ impl Repairer {
         let is_unknown = fault.class == Class::UnknownDialect;
         let mut ending_error = EndingError::of(&fault);
         if self.sink.position != (fault.byte_offset, fault.event_ordinal) {
-            // The error does not belong to the payload that was parsed last.
+            // Set the position of the error, which may be in a later payload than the one that was parsed last.
             self.sink.at(fault.byte_offset, fault.event_ordinal);
         }
         self.error = Some(fault);

@@ -75,7 +75,7 @@ pub struct Repairer {
     parsed_bytes: usize,
     /// Maximum number of input bytes to buffer.
     max_buffered: usize,
-    /// True until the first block that went through the splitter has ended.
+    /// True until the first block that the splitter returned has ended.
     is_first: bool,
     held: HeldBlocks,
     /// True if the last complete block passed through or is held.
@@ -480,7 +480,7 @@ impl Repairer {
         Ok(())
     }
 
-    /// Returns true if blocks are held or the current block must be held.
+    /// Returns true if blocks are held back, or the current block must be held back.
     fn waits(&self) -> bool {
         !self.held.is_empty() || self.is_undecided()
     }

@@ -17,7 +17,7 @@ pub(crate) struct Read<'i, 'o> {
     out: &'o mut Vec<u8>,
     /// The range of the input that is sent after the bytes in `out`.
     run: Range<usize>,
-    /// The range of the input that is held.
+    /// The range of the input that is held back.
     held: Range<usize>,
 }
 
@@ -80,7 +80,7 @@ impl<'i, 'o> Read<'i, 'o> {
         self.block = self.at;
     }
 
-    /// Returns how many bytes of this read are held.
+    /// Returns how many bytes of this read are held back.
     #[inline]
     pub(crate) fn held(&self) -> usize {
         self.held.len()

@@ -36,7 +36,7 @@ enum TagKind {
     Element(Closer),
     /// The beginning of a message, which matches only if the role of the model does not follow.
     Message {
-        /// The tag and the role.
+        /// The tag followed by the role of the model.
         own: String,
         closer: Closer,
     },
@@ -44,7 +44,7 @@ enum TagKind {
 }
 
 impl Tag {
-    /// Number of bytes that are needed to find out whether a text begins with the tag.
+    /// Number of bytes needed to determine whether a text begins with the tag.
     fn longest(&self) -> usize {
         match &self.kind {
             TagKind::Message { own, .. } => own.len(),
@@ -67,7 +67,8 @@ struct Closer {
 pub(crate) struct Words {
     /// The tags, longest first.
     tags: Vec<Tag>,
-    /// The tags with each second byte, as indexes into `tags`. Most tags begin with the same byte.
+    /// For each byte value, the tags whose second byte has this value, as indexes into `tags`. Most tags have the same
+    /// first byte.
     by_second: Vec<Vec<usize>>,
     /// First bytes of the tags, and the bytes that have a meaning in Markdown.
     firsts: ByteSet,
@@ -252,7 +253,7 @@ impl Words {
         (from..text.len()).find(may_go_on).unwrap_or_else(whole)
     }
 
-    /// Returns true if the character after an unread end of the text determines how that end is read.
+    /// Returns true if the next character decides how the unread text at the end (`tail`) must be read.
     fn is_settled_by(&self, tail: &str, next: char) -> bool {
         if tail.bytes().all(|byte| byte == b'`') {
             return next != '`';
@@ -266,7 +267,7 @@ impl Words {
         })
     }
 
-    /// Returns the next mark that begins in the range, and its offset.
+    /// Returns the next literal with a meaning (`Mark`) that begins in the range, and its offset.
     fn next_mark<'w>(&'w self, piece: &str, at: usize, end: usize) -> Option<(usize, Mark<'w>)> {
         let bytes = piece.as_bytes().get(..end)?;
         let mut at = at;

@@ -2,17 +2,17 @@
 
 use crate::text_calls::reading::is_blank;
 
-/// Maximum number of open marks. A line with more of them is not read further.
+/// Maximum number of quotation and emphasis marks that may be open. A line with more of them is not read further.
 const MAX_OPEN: usize = 8;
 
-/// An open quotation mark or emphasis mark, and the length of its run.
+/// An open quotation mark or emphasis mark, and how many times it is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mark {
     character: char,
     length: usize,
 }
 
-/// What the last character that was read is.
+/// The kind of the character that was read last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Last {
     #[default]
@@ -48,7 +48,7 @@ impl Quotes {
     /// Returns true if the line ends with a closing mark and nothing is open after it. `next`: the next character.
     pub fn closes(&mut self, line: &str, next: char) -> bool {
         if line.ends_with(next) {
-            // The run of marks continues.
+            // More marks of the same kind follow, so the closing mark is not complete yet.
             return false;
         }
         let mut remaining = line.get(self.at..).unwrap_or_default();
@@ -128,7 +128,8 @@ fn is_mark(character: char) -> bool {
     character == '‚' || (is_quoting(character) && !is_bracket)
 }
 
-/// Returns true for characters that can be part of a word. Outside ASCII, all characters but punctuation count.
+/// Returns true for characters that can be part of a word. Every non-ASCII character except punctuation is such a
+/// character.
 fn is_word(character: char) -> bool {
     match character {
         '\0'..='\u{7f}' => character.is_ascii_alphanumeric(),

@@ -258,7 +258,7 @@ impl Reading {
         remaining.get(..end).ok_or(ParseFailure::Broken)
     }
 
-    /// Checks what follows the opening bracket at the current position, which must be `first`.
+    /// Checks that `first` follows the opening bracket at the current position.
     ///
     /// If `first` is a parenthesis, a name may precede it. Any other bracketed text is not a call, so it is not read to
     /// its end.

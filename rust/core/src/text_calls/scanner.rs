@@ -264,7 +264,7 @@ impl Scanner {
         found.map(|at| self.searched + at)
     }
 
-    /// Returns what begins at an offset: a marker, a possible marker, or text.
+    /// Determines what begins at an offset: a marker, a possible marker, or text.
     ///
     /// If one marker is the beginning of another, the longer one takes precedence. `repeatable_family`: a family without
     /// a marker, one of whose blocks may directly follow the previous block.
@@ -375,7 +375,8 @@ impl Scanner {
         Some(self.layout.marker_position(&self.text, position, words))
     }
 
-    /// Returns true if the text from an offset on must be held back. It is the beginning of markers of these kinds.
+    /// Returns true if the text after an offset must be held back, because it may be the beginning of a marker of one
+    /// of these kinds.
     fn may_wait(&mut self, position: usize, kinds: Kinds, settings: &Settings) -> bool {
         let Some(marker_position) = self.marker_position(position, settings) else {
             return false;
@@ -678,7 +679,8 @@ impl Pieces<'_> {
         piece.is_some_and(|piece| settings.may_begin(piece))
     }
 
-    /// Returns the offset of the marker, or the beginning of a marker, with which the line at `start` begins, if any.
+    /// Returns the offset of the marker, or of the beginning of one, at the start of the line that begins at `start`;
+    /// `None` if the line begins differently.
     fn line_marker(&self, start: usize, settings: &Settings) -> Option<usize> {
         let line = self.text.get(start..)?;
         let indent = line.iter().position(|byte| !is_indent(*byte))?;

@@ -149,7 +149,7 @@ fn string(random: &mut Random, out: &mut String) {
     out.push('"');
 }
 
-/// Returns the automaton's verdict on the text, which is split at random.
+/// Splits the text at random, feeds the pieces to the automaton, and returns its verdict.
 fn in_pieces(text: &str, random: &mut Random) -> Status {
     let mut automaton = Automaton::new();
     let mut rest = text.as_bytes();

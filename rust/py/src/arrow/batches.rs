@@ -458,7 +458,7 @@ pub(crate) fn one(
         .map_err(|error| broken(py, &error))
 }
 
-/// Returns the exception for a fault. The row contains its message.
+/// Returns the exception for a fault. Its message is in the row that failed.
 fn exception<'py>(py: Python<'py>, fault: &Fault) -> PyResult<Bound<'py, PyAny>> {
     errors::exception(py, fault, Vec::new())
 }

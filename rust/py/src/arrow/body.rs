@@ -48,7 +48,7 @@ impl<'a> Body<'a> {
         })
     }
 
-    /// Returns true if `of` accepts a column of this type.
+    /// Returns true if `Body::of` accepts a column of this type.
     pub(crate) fn accepts(kind: &DataType) -> bool {
         match kind {
             DataType::Dictionary(_, values) => {

@@ -246,7 +246,8 @@ class ArgumentText:
         doubled = single is not None and self._count % 2 == 0 and single.pairs > 1 and single.is_object()
         if self.plain or self.complete or self.overflow or not self.data:
             if doubled:
-                # Every fragment arrived twice, but the text as received is valid JSON. Keep it and report the doubling.
+                # Every fragment arrived twice, but the text as received is valid JSON. Keep the text and report the
+                # doubling.
                 return PushResult(Change.KEPT, "args_doubled")
             return self.drop_replay()
         if self.automaton.copy().finish() == "complete":
@@ -311,7 +312,7 @@ class ArgumentText:
             head = self._whole_with(after)
             if head:
                 return self._split(piece, head)
-            # The text is not JSON from its first byte, so no rule can repair it.
+            # Even the first byte of the text is not valid JSON, so no rule can repair the text.
             self.data += piece
             self.automaton = after
             self.plain = after.root is None
@@ -431,7 +432,7 @@ class ArgumentText:
             self.replayed = 0
             return PushResult(Change.OVERFLOW, None, bytes(again))
         if Automaton().feed(bytes(again)) == "broken":
-            # The held-back text is not valid JSON on its own either, so append it as received.
+            # The held-back text neither repeats the text nor is valid JSON on its own, so append it as received.
             self.replayed = 0
             return self._append_broken(bytes(again))
         self._become(again)

@@ -196,7 +196,9 @@ class Call:
             self.shared_id = None
 
     def takes(self, piece: bytes, *, custom: bool) -> bool:
-        """Return True if the piece can be appended to the arguments. To a free-form call, any free-form text can."""
+        """Return True if the piece can be appended to the arguments. Any free-form text can be appended to a free-form
+        call.
+        """
         return not piece or (self.custom == custom and (custom or self.accepts(piece)))
 
     def progress(self, piece: bytes) -> Progress:
@@ -213,7 +215,7 @@ class Call:
         return self.text.canonical() if self.merge is None else canonical(self.merge.text())
 
     def settle_merge(self) -> None:
-        """If the arguments arrived as several objects, replaces the text with the merged object."""
+        """If the arguments arrived as several objects, replace the text with the merged object."""
         if self.merge is not None:
             self.text.replace(self.merge.text().encode())
             self.merge = None

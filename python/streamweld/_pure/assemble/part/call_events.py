@@ -43,12 +43,12 @@ def named(choice: Choice, call: Call) -> None:
 
 
 def flush_unstarted(choice: Choice, other_than: Call | None = None, *, by_call: bool = False) -> int | None:
-    """Emit the queued calls except `other_than`. Their names are final, because another part of the choice receives
-    data.
+    """Emit the start events of the queued calls except `other_than`. Their names are final, because another part of the
+    choice receives data.
 
-    The calls are emitted in order of creation. Return the slot of the first call that must wait, if any. Calls after a
-    call without a name wait until that call has a name. `by_call`: another call receives data. If names arrive in
-    pieces, a call without arguments then waits too, because more of its name may follow.
+    The calls are emitted in order of creation. Return the position of the first call that must wait, if any. Calls
+    after a call without a name wait until that call has a name. `by_call`: another call receives data. If names arrive
+    in pieces, a call without arguments then waits too, because more of its name may follow.
     """
     if not choice.unstarted:
         return choice.first_unnamed

@@ -335,7 +335,7 @@ def _dedupe(choice: Choice) -> None:
     for (kind, _, _), group in by_key.items():
         if len(group) == 1:
             continue
-        # Calls that are already final are kept. Each other call that repeats a kept call is dropped.
+        # Calls that are already final are kept. Every other call that repeats one of these is dropped.
         contents: set[str] = set()
         for call in sorted(group, key=lambda call: call.outcome is None):
             content = call.canonical() if call.complete else call.text.text()

@@ -70,7 +70,7 @@ def resolve_shared_id(choice: Choice, item: Item) -> bool:
 
 
 def _adopt(choice: Choice, item: Item, count: int) -> None:
-    """Create an item for each call from slot `count` on, at the index of the call, and report AM3."""
+    """Create an item, at the call's index, for each call from position `count` in the list of calls on. Report AM3."""
     call = item.call
     if call is None:
         return

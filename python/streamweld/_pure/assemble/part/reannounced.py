@@ -47,8 +47,8 @@ def is_another(call: Call, address: Address, name: str | None) -> bool:
 
 
 def is_own_close(item: Item, call: Call, address: Address) -> bool:
-    """Return True if a closing event with this address closes the open call of the item: its call id or, without call
-    ids, its item id is that of the call. The name does not matter.
+    """Return True if a closing event with this address closes the open call of the item. The call ids must be equal or,
+    if one is missing, the item ids. The name does not matter.
 
     The AI SDK may rename a call between its opening event and its closing event, when it repairs the call.
     """

@@ -103,7 +103,9 @@ class TextParts:
         return 0 if length is None else length.length
 
     def channel_text(self, channel: Channel) -> str:
-        """Return all text received in a channel. Takes time proportional to the length of that text."""
+        """Return all text received in a channel (text, reasoning or refusal). Takes time proportional to the length of
+        that text.
+        """
         return "".join([part.text() for part in self.parts if part.channel == channel and not part.void])
 
     def annotate(self, raw: str) -> None:
@@ -283,7 +285,9 @@ _CHANNELS: tuple[Channel, ...] = ("text", "reasoning", "refusal")
 
 
 class _ChannelLength:
-    """The amount of text received in one channel. Texts with different amounts need not be compared."""
+    """The amount of text received in one channel (text, reasoning or refusal). Texts with different amounts need not be
+    compared.
+    """
 
     __slots__ = ("length", "parts", "pieces")
 
@@ -308,6 +312,6 @@ def _attach(part: TextPart, signature: str | None, encrypted_content: str | None
 
 
 def _joined(arrays: list[str]) -> str:
-    """Join several the texts of JSON arrays into one."""
+    """Join the texts of several JSON arrays into one."""
     insides = [raw.strip()[1:-1].strip() for raw in arrays]
     return "[" + ",".join([inside for inside in insides if inside]) + "]"

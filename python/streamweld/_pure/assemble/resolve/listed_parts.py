@@ -37,7 +37,7 @@ class StreamedPart(NamedTuple):
 
 
 class PartUpdate(NamedTuple):
-    """What the list means for one streamed part.
+    """The effect of the list on one streamed part.
 
     `kept`: the part keeps its streamed text. `text`: the new text of the part. `contradicted`: the closing event of the
     part was emitted, but the list has a different text for it or omits it. `left`: the list omits the part.
@@ -51,7 +51,7 @@ KEPT = PartUpdate("kept")
 
 
 class Plan:
-    """The result of the matching: what the list means for each streamed part, and what each entry is assigned to."""
+    """The result of the matching: the effect on each streamed part, and the part to which each entry is assigned."""
 
     __slots__ = ("assignments", "updates")
 

@@ -41,7 +41,9 @@ class _Block:
 
 
 class BlockReader:
-    """Decodes the text and reasoning blocks of one stream. `spellings`: possible names of the member with the text."""
+    """Decodes the text and reasoning blocks of one stream. `spellings`: possible names of the member that contains the
+    text.
+    """
 
     __slots__ = ("_assembler", "_open", "_out", "_redacted", "_spellings")
 

@@ -164,9 +164,9 @@ class AnthropicDecoder:
             self._assembler.cut()
 
     def _name(self, name: str, *, is_good: bool) -> None:
-        """Rename an event for clients.
+        """Give an event the name by which clients recognize it.
 
-        If its data does not have the form that they expect, mark the event for rewriting instead.
+        If the event's data does not have the form that clients expect, mark the event for rewriting instead.
         """
         if is_good:
             self._out.rename(name)
@@ -255,7 +255,8 @@ class AnthropicDecoder:
         identity = notes.clean(notes.a_text(message, path, "id")) or None
         adopts = self._started and self._id is None and not self._reason
         if adopts:
-            # Content arrived before this event. The event starts the same message, because nothing contradicts that.
+            # Content arrived before this event. The event is treated as the start of the current message, because its
+            # id does not contradict this.
             self._out.mark_misread("late_start")  # clients start over at a `message_start`
             self._id = identity
         elif self._started:

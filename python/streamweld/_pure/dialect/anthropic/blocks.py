@@ -436,7 +436,7 @@ class BlockReader:
         """Report a member of a delta that may contain arguments of the open call, but is not one that gateways are
         known to use.
 
-        The call is then not dispatchable unless its arguments arrive elsewhere.
+        The call is then not dispatchable unless its arguments also arrive in a known member.
         """
         if index is None or index != self._open_index or self._open_kind != "input":
             return

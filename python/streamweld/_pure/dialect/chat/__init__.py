@@ -237,7 +237,7 @@ class ChatDecoder:
     def _start(self, chunk: Chunk) -> None:
         """Emit the response's start event from its first chunk.
 
-        The id is omitted if the chunk follows a broken document, because it may be wrong.
+        If the chunk follows a broken document, the id is omitted, because it may be the id of another response.
         """
         self._started = True
         value, clean = chunk.value, chunk.notes.clean

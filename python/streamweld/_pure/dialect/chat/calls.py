@@ -100,7 +100,7 @@ class CallReader:
         return fragments
 
     def function_call(self, payload: Payload, value: object, path: Path, notes: Anomalies) -> list[Fragment]:
-        """Return the fragment in the legacy `function_call` member, which has no index.
+        """Return the fragment in the legacy `function_call` member. Such a fragment has no index.
 
         The list is empty if there is none.
         """

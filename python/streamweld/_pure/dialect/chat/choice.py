@@ -224,7 +224,7 @@ class ChoiceReader:
             self._keep_members(payload, pending_metadata.members, delta, (*path, "delta"), finishes=reason is not None)
         keeps = error is None and self._kept_members
         if keeps and sent is None and is_typed and not legacy:
-            # The chunk is rewritten with these members, because it has no delta. The role is written, too.
+            # The chunk is rewritten with these members, because it has no delta. The new delta also contains the role.
             self.readers.begin(self._tools.out, self.index, {}, is_typed=True)
         if legacy:
             self._content(chunk, item["text"], (*path, "text"), pending_metadata, restates=reason is not None)
@@ -303,7 +303,9 @@ class ChoiceReader:
         return modelled | TOOL_USE_FIELDS if uses_tool else modelled
 
     def read_outer_calls(self, chunk: Chunk) -> None:
-        """Decode the calls that the chunk itself contains, if it does not list this choice, which is choice 0."""
+        """Decode the calls that the chunk contains outside `choices`. Called for choice 0 if the chunk does not list
+        it.
+        """
         chunk.notes.report()
         others = _Others(frozenset(), frozenset(), frozenset(), chunk.outer_calls)
         fragments = self._outer_fragments(chunk, _Outside({}, chunk.path, frozenset()))
@@ -699,7 +701,7 @@ class ChoiceReader:
 
 
 def _is_thought(holder: Mapping[str, Any]) -> bool:
-    """Return whether a delta or message has the flag with which Gemini's Chat endpoint marks its text as a thought."""
+    """Return whether a delta or message has the flag by which Gemini's Chat endpoint marks text as a thought."""
     value: object = holder
     for name in ("extra_content", "google", "thought"):
         value = value.get(name) if is_object(value) else None

@@ -193,7 +193,7 @@ class GeminiDecoder:
     def _start(self, chunk: Mapping[str, Any], path: Path, changed: Raw, notes: Anomalies, *, recovered: bool) -> None:
         """Emit the response's start event from its first chunk.
 
-        The id is omitted if the chunk follows a broken document, because it may be wrong.
+        If the chunk follows a broken document, the id is omitted, because it may be the id of another response.
         """
         self._started = True
         created = chunk.get("createTime")

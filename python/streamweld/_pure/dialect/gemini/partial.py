@@ -89,7 +89,7 @@ class PartialArguments:
         return None if lead is None else lead + token
 
     def spoil(self) -> str:
-        """Mark the text as unfinished, because a leaf cannot be added.
+        """Mark the arguments as unfinished, because a value in them cannot be added to the text.
 
         Return "{" if no text has been written, otherwise an empty text.
         """

@@ -266,7 +266,7 @@ class ResponsesDecoder:
         return self._audio.delta(event, reader)
 
     def _audio_end(self, event: dict[str, Any], reader: Reader) -> bool:  # noqa: ARG002
-        """Accept the event that ends the audio, which has no content."""
+        """Accept the event that ends the audio. It has no content."""
         return True
 
     def _opening(self, event: dict[str, Any], reader: Reader) -> bool:

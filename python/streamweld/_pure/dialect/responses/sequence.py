@@ -1,4 +1,4 @@
-"""Distinguishes events that are replayed from different events that have the same `sequence_number`.
+"""Distinguishes replayed events from new events that have the same `sequence_number`.
 
 A stream that is resumed or replayed repeats events with their `sequence_number`; a gateway that hard-codes the number
 does not repeat events. Exact duplicates are therefore dropped until a number occurs with two different contents.

@@ -1,6 +1,6 @@
 """Decodes the text of a Responses stream: deltas, final values, content parts, summaries, and annotations.
 
-Determines where in an event the text is. The assembler determines which part the text belongs to.
+Finds the text in an event. The assembler determines which part the text belongs to.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class AiSdkUi(AiSdk):
         self.context.frames.done()
 
     def broken_off(self, block: Block) -> None:
-        """Leave the block open, because a part that stays open is incomplete in the client's state."""
+        """Leave the block open, because clients treat a part that was never ended as incomplete."""
 
     # Calls
 

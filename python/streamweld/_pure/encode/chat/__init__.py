@@ -77,7 +77,8 @@ class Chat:
         self._head = ChunkHead(context)
         self._members = OwnMembers()
         self._choices: dict[int, Calls] = {}
-        # Choices whose calls have changed since they were last found to be written, as the keys of a dict.
+        # Choices whose calls may not be completely written, because they changed since this was last checked; as the
+        # keys of a dict.
         self._changed_calls: dict[int, None] = {}
         self._finished: dict[int, str] = {}
         self._sent: dict[int, str | None] = {}  # finish reasons as sent, if the source has this dialect

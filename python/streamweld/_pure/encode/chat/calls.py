@@ -109,7 +109,7 @@ class Calls:
     def __init__(self, context: EncodeContext) -> None:
         self._context = context
         self._calls: dict[int, _Call] = {}  # calls by part number, until they are completely written
-        self._current: int | None = None  # the call whose element was written last, until the call ends
+        self._current: int | None = None  # the call written last in `tool_calls`, until the call ends
         # Heap of the part numbers of the calls that have not begun. They follow the order of the calls' first
         # fragments. The number of a removed call stays in the heap until it is the smallest.
         self._turns: list[int] = []

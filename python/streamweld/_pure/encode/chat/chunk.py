@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["ChunkHead"]
 
 _UNKNOWN_MODEL: Final = "unknown"
-# Size, in bytes, above which the unknown members of a chunk are written only once. One chunk may be rewritten as many.
+# Size, in bytes, above which the unknown members of a chunk are written only once. One chunk may be rewritten as many
+# chunks.
 _MAX_REPEATED_SIZE: Final = 4096
 
 
@@ -67,7 +68,7 @@ class ChunkHead:
     def begin_usage(self, *, alone: bool) -> None:
         """Make the next chunk also repeat the members of the source's chunk with the token counts.
 
-        `alone`: whether the next chunk repeats only those.
+        `alone`: whether the next chunk repeats only these members.
         """
         usage_members, self._usage_members = self._usage_members, {}
         kept = {} if alone else {name: raw for name, raw in self._members.items() if name not in usage_members}

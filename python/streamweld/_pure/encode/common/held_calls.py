@@ -1,4 +1,4 @@
-"""Holds tool calls until it is known whether the server runs them itself.
+"""Holds back tool calls until it is known whether the server runs them itself.
 
 A Responses stream may contain a `function_call` together with its `function_call_output`. A client that receives such a
 call in another dialect would run it again. Therefore, each call waits until its result arrives, or until a part of
@@ -168,7 +168,7 @@ class HeldCalls:
             self._events.append((_Pieces(event.part, event.choice, [event.arguments]), opening))
 
     def _as_executed(self, event: Event, opening: Opening) -> tuple[Event, Opening]:
-        """Return the event, marked as run by the provider if the server ran its call."""
+        """Return the event; if the server ran the call, mark the call as run by the provider."""
         if isinstance(event, ToolCallStarted) and event.part in self._executed:
             return event, (opening[0], True)
         if isinstance(event, ToolCall) and event.part in self._executed:

@@ -145,7 +145,7 @@ class Writer(Protocol):
         ...
 
     def close_call(self, call: ToolCall, text: str) -> bool:
-        """Write the end of an open call, which may be incomplete. `text`: the call's arguments.
+        """Write the end of an open call. The call may be incomplete. `text`: the call's arguments.
 
         Returns False if the block must stay open until the response ends.
         """

@@ -56,7 +56,7 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The names with which one kind of text is written."""
+    """The names of the item, its events and its members for one kind of text."""
 
     part: str  # part events are named `response.<part>.added` and `.done`
     index: str  # member with the index of the part in its item
@@ -231,7 +231,7 @@ def _annotation(citation: Citation) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CallShape:
-    """The names with which one kind of call is written: type, prefix of the event types, and member that contains the
+    """The names for one kind of call: the item type, the prefix of the event types, and the member that contains the
     text.
     """
 

@@ -52,7 +52,7 @@ const LONGEST_PLACEHOLDER: usize = 16;
 pub struct ArgumentText {
     pub data: Vec<u8>,
     pub automaton: Automaton,
-    /// The text is free-form or can no longer become JSON, so fragments are only appended.
+    /// Fragments are appended without any repair, because the text is free-form or can no longer become JSON.
     pub plain: bool,
     /// Text that arrived after a complete value and belongs to no other call.
     pub overflow: crate::model::lazy_box::LazyBox<Vec<u8>>,
@@ -275,7 +275,7 @@ impl ArgumentText {
             self.plain || self.is_complete() || !self.overflow.is_empty() || self.data.is_empty();
         if settled {
             if doubled.is_some() {
-                // Every fragment arrived twice, but the text as received is valid JSON. Keep it and report the
+                // Every fragment arrived twice, but the text as received is valid JSON. Keep the text and report the
                 // doubling.
                 return repaired(Change::Kept, Some(Code::ARGS_DOUBLED));
             }
@@ -356,7 +356,7 @@ impl ArgumentText {
             if head > 0 {
                 return self.split(piece, head);
             }
-            // The text is not JSON from its first byte, so no rule can repair it.
+            // Even the first byte of the text is not valid JSON, so no rule can repair the text.
             self.data.extend_from_slice(piece);
             self.automaton = after;
             self.plain = after.root().is_none();
@@ -501,7 +501,7 @@ impl ArgumentText {
             return overflow(Cow::Owned(again));
         }
         if alone(&again).is_broken() {
-            // The held-back text is not valid JSON on its own either, so append it as received.
+            // The held-back text neither repeats the text nor is valid JSON on its own, so append it as received.
             self.automaton.feed(&again);
             self.last = self.data.len();
             self.data.extend_from_slice(&again);

@@ -22,8 +22,8 @@ use std::sync::Arc;
 /// An id from the wire. The call or item that has the id shares it with the lookup tables.
 pub type Id = Arc<str>;
 
-/// Maximum number of aliases of a call, which maximum number of aliases of a call, because a stream may send a new id
-/// in every delta. A call with more ids can still be found by its index or position.
+/// Maximum number of aliases that a call keeps, because a stream may send a new id in every delta. A call with more ids
+/// can still be found by its index or position.
 pub const MAX_ALIASES: usize = 64;
 
 /// The final result of a closed call, as reported by its final event.
@@ -49,7 +49,7 @@ pub struct Call {
     pub aliases: LazyBox<Vec<String>>,
     /// The last call id received, if it differs from the first.
     pub last_id: Option<Id>,
-    /// The slot of an earlier call that received the same id.
+    /// Position (in the choice's list of calls) of an earlier call that received the same id.
     pub first: Option<usize>,
     /// The id is reserved for this call although a later call with the same id closed first.
     pub keeps_id: bool,
@@ -59,7 +59,7 @@ pub struct Call {
     /// The provider executes the call, so the client must not.
     pub provider_executed: bool,
     pub name: String,
-    /// The first index with which a fragment addressed the call.
+    /// The index in the first fragment that addressed the call by index.
     pub index: Option<i64>,
     /// Fragments with several indexes addressed the call.
     pub several_indexes: bool,

@@ -23,7 +23,8 @@ pub fn named(choice: &mut Choice, slot: usize) {
     }
 }
 
-/// Emits the queued calls except `other_than`. Their names are final, because another part of the choice receives data.
+/// Emits the start events of the queued calls except `other_than`. Their names are final, because another part of the
+/// choice receives data.
 #[inline]
 pub fn flush_unstarted(out: &mut Output<'_>, choice: &mut Choice, other_than: Option<usize>) {
     if !choice.unstarted.is_empty() {
@@ -31,8 +32,8 @@ pub fn flush_unstarted(out: &mut Output<'_>, choice: &mut Choice, other_than: Op
     }
 }
 
-/// Emits the queued calls, because a call receives data. Returns the first call that must wait, or `None`. Calls after
-/// this call must wait too.
+/// Emits the start events of the queued calls before a call receives data. Returns the first call that must still wait,
+/// or `None`. Calls after this call must wait too.
 #[inline]
 pub fn flush_for_call(out: &mut Output<'_>, choice: &mut Choice) -> Option<usize> {
     if choice.unstarted.is_empty() {
@@ -129,7 +130,7 @@ pub fn show_final(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usiz
     choice.update_pending_call(slot);
 }
 
-/// Passes to `give` the final event of a closed call. For an open call, the event contains the current values and the
+/// Passes the final event of a closed call to `give`. For an open call, the event contains the current values and the
 /// state `open`.
 pub fn final_event(shared: &Shared, call: &Call, choice: i32, give: impl FnOnce(&Event<'_>)) {
     let metadata = call.metadata.as_ref().and_then(|members| members.text());

@@ -364,7 +364,7 @@ fn dedupe(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
         }
     }
     for group in groups.into_iter().filter(|group| group.len() > 1) {
-        // Calls that are already final are kept. Each other call that repeats a kept call is dropped.
+        // Calls that are already final are kept. Every other call that repeats one of these is dropped.
         let judged = |slot: &usize| choice.get(*slot).is_some_and(|call| call.outcome.is_some());
         let (judged, others): (Vec<usize>, Vec<usize>) = group.into_iter().partition(judged);
         let mut contents: HashSet<String> = HashSet::new();

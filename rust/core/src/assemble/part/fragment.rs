@@ -24,7 +24,7 @@ pub struct PushResult<'a> {
     pub change: Change,
     /// Code of the diagnostic that reports the repair, if any.
     pub code: Option<Code>,
-    /// The part of the fragment that does not belong to the text. Empty unless `change` is `Overflow`.
+    /// The bytes of the fragment that follow the complete value. Empty unless `change` is `Overflow`.
     pub spill: Cow<'a, [u8]>,
 }
 

@@ -78,13 +78,13 @@ impl ItemPart {
     }
 }
 
-/// The channel and the reasoning kind of a part.
+/// The channel of a part (text, reasoning or refusal), and the kind of reasoning.
 pub type ContentKind = (Channel, &'static str);
 
 /// A lookup table for the parts of an item, by channel, reasoning kind and sub-index.
 #[derive(Clone, Debug, Default)]
 pub struct SubIndexTable {
-    /// The parts that any event with a sub-index addressed.
+    /// For each kind of content and sub-index, the parts that an event with this sub-index addressed.
     by_sub: HashMap<(ContentKind, Option<i64>), BTreeSet<usize>>,
     last: Map<ContentKind, usize>,
 }
@@ -143,8 +143,8 @@ impl SubIndexTable {
         self.content_kinds(channel, kind).filter_map(last).max()
     }
 
-    /// Returns the pairs of channel and reasoning kind that match and have a part. There are at most as many as
-    /// reasoning kinds.
+    /// Returns this channel with each matching reasoning kind of which the item has a part. `kind`: `None` matches
+    /// every kind.
     fn content_kinds(
         &self,
         channel: Channel,
@@ -177,7 +177,7 @@ pub struct Item {
     pub open_parts: usize,
     /// A lookup table of the parts, once there are too many to search linearly.
     pub sub_indexes: Option<Box<SubIndexTable>>,
-    /// The slot of the item's call.
+    /// Position of the item's call in the choice's list of calls.
     pub call: Option<usize>,
     /// The arguments in the call's opening event.
     pub snapshot: Option<Box<str>>,

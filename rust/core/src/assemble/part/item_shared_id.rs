@@ -45,7 +45,7 @@ pub fn share_id(
         .shared_id
         .get_or_insert_with(|| Box::new(SharedId::new(first, text)));
     shared_id.announce(index);
-    // An overflow (A8) at either index then belongs to a second call.
+    // If text overflows later at either index (A8), it therefore belongs to a second call.
     call.announced_again.insert(Some(first));
     call.announced_again.insert(Some(index));
 }
@@ -114,7 +114,7 @@ pub fn resolve_shared_id(
     Ok(true)
 }
 
-/// Creates an item for each call from slot `count` on, at the index of the call, and reports AM3.
+/// Creates an item, at the call's index, for each call from position `count` in the list of calls on. Reports AM3.
 fn adopt(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

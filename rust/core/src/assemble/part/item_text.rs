@@ -326,8 +326,8 @@ pub fn repeat_open_part(
     same
 }
 
-/// Makes an item that the stream opens again without an id repeat its parts. Returns false if the item is open, had no
-/// opening event of its own, or has no text, so that the stream opens another item.
+/// Records that the stream opened a closed item without an id again, so that what follows may repeat its parts. Returns
+/// false if this is a new item instead: the old one is open, had no opening event of its own, or has no text.
 pub fn repeat_item(choice: &mut Choice, item: usize) -> bool {
     let record = choice.item_index.get(item);
     if record.is_none_or(|record| record.open || record.item_id.is_some() || !record.opened_bare) {

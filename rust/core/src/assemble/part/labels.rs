@@ -19,7 +19,7 @@ pub enum Labels {
 /// The runs of text with the same label, and the closing text of each label.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
-    /// The label of each run and the offset in the part's text at which it starts.
+    /// The label of each run, and the offset in the part's text at which the run starts.
     runs: Vec<(Option<i64>, usize)>,
     /// Each closing text and its label, in order of arrival.
     closes: Vec<(Option<i64>, String)>,
@@ -51,7 +51,7 @@ impl Labels {
         matches!(self, Labels::Several(all) if all.has(label))
     }
 
-    /// Returns the label of each run. The result is empty unless there are several runs.
+    /// Returns the label of each run of deltas. The result is empty unless there are several runs.
     pub fn known(&self) -> impl Iterator<Item = Option<i64>> {
         let runs = match self {
             Labels::Several(all) => all.runs.as_slice(),
@@ -102,7 +102,7 @@ impl Labels {
         true
     }
 
-    /// Empties all runs, because the part's text was replaced by text of this length that belongs to no label.
+    /// Makes all runs empty, because text of this length, which belongs to no label, replaced the part's text.
     pub fn replaced(&mut self, length: usize) {
         if let Labels::Several(all) = self {
             all.runs.iter_mut().for_each(|(_, start)| *start = length);

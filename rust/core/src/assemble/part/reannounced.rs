@@ -35,8 +35,8 @@ pub fn is_another(call: &Call, address: &Address<'_>, name: Option<&str>) -> boo
     other_id && (call.outcome.is_some() || call.is_complete())
 }
 
-/// Returns true if a closing event with this address closes the open call of the item: its call id or, without call
-/// ids, its item id is that of the call. The name does not matter.
+/// Returns true if a closing event with this address closes the open call of the item. The call ids must be equal or,
+/// if one is missing, the item ids. The name does not matter.
 ///
 /// The AI SDK may rename a call between its opening event and its closing event, when it repairs the call.
 pub fn is_own_close(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
@@ -118,7 +118,7 @@ pub fn report_reannounced(
     let Some((record, call)) = choice.item_call_mut(item) else {
         return Ok(());
     };
-    // An overflow (A8) then belongs to a second call.
+    // If text overflows later (A8), it therefore belongs to a second call.
     call.announced_again.insert(None);
     if std::mem::replace(&mut record.again_reported, true) {
         return Ok(());

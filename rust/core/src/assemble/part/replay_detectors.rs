@@ -1,6 +1,7 @@
 //! Detect streams that repeat argument text in every fragment (A4') or send every fragment twice (A5').
 //!
-//! Both are possible at first. In a conformant stream, the second fragment rules out both.
+//! Before the second fragment, a stream may be of either kind. In a conformant stream, the second fragment rules out
+//! both.
 
 use crate::json::Automaton;
 use crate::model::spec::Code;

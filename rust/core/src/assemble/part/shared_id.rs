@@ -1,7 +1,8 @@
 //! Determines whether a call id that is announced at several indexes (AM3) belongs to one call or to several.
 //!
 //! The text of each index is collected in addition to the call's joined text. There were several calls if the joined
-//! text is not valid JSON but the text of each index is. There is one call if the text of an index cannot be JSON.
+//! text is not valid JSON but the text of each index is. There was only one call if the text of any index cannot be
+//! JSON.
 
 use crate::json::Automaton;
 use crate::json::Root;
@@ -38,7 +39,8 @@ pub struct SharedId {
     /// Number of indexes with text. `whole` is the number of indexes whose text is a complete object.
     filled: usize,
     whole: usize,
-    /// One call got all text. From then on, text is not collected by index.
+    /// The indexes were found to belong to one call, which has all of the text. Text is then no longer collected by
+    /// index.
     pub closed: bool,
 }
 

@@ -16,7 +16,7 @@ use crate::model::lazy_box::blank;
 pub struct Attributes {
     pub signature: Option<String>,
     pub encrypted_content: Option<String>,
-    /// The texts of JSON arrays.
+    /// The received arrays of annotations, as JSON text.
     pub details: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ pub struct TextPart {
     pub kind: &'static str,
     pub item_id: Option<Id>,
     pub text: String,
-    /// The texts of JSON arrays.
+    /// The received arrays of annotations, as JSON text.
     pub annotations: Vec<String>,
     pub attributes: LazyBox<Attributes>,
     /// The metadata in the closing event.
@@ -107,7 +107,7 @@ impl TextPart {
         give(&DeltaKind::from(self.channel).event(delta));
     }
 
-    /// Passes to `give` the closing event of the part. If the part is still open, the event contains its current text.
+    /// Passes the closing event of the part to `give`. If the part is still open, the event contains its current text.
     pub fn done(&self, choice: i32, give: impl FnOnce(&Event<'_>)) {
         let (part, text) = (self.part, self.text.as_str());
         let metadata = self.close_metadata();

@@ -19,7 +19,8 @@ use crate::model::policy::ContentMode as Mode;
 use crate::model::spec::Code;
 use std::collections::HashSet;
 
-/// The amount of text received in one channel. Texts with different amounts need not be compared.
+/// The amount of text received in one channel (text, reasoning or refusal). Texts with different amounts need not be
+/// compared.
 #[derive(Clone, Copy, Debug, Default)]
 struct ChannelLength {
     parts: u32,
@@ -144,7 +145,7 @@ impl TextParts {
         self.push_raw(ctx, channel, kind, text, metadata)
     }
 
-    /// As `push`, but does not check the piece for repeated text, because it is known to be new.
+    /// Like `push`, but does not check the piece for repeated text, because it is known to be new.
     #[inline]
     pub fn push_raw(
         &mut self,
@@ -193,12 +194,13 @@ impl TextParts {
             && self.channel_text(channel) == *text.body
     }
 
-    /// Returns the number of bytes received in a channel.
+    /// Returns the number of bytes received in a channel (text, reasoning or refusal).
     pub fn length(&self, channel: Channel) -> usize {
         self.length_of(channel).length
     }
 
-    /// Returns all text received in a channel. Takes time proportional to the length of that text.
+    /// Returns all text received in a channel (text, reasoning or refusal). Takes time proportional to the length of
+    /// that text.
     pub fn channel_text(&self, channel: Channel) -> String {
         let parts = self.parts.iter();
         let parts = parts.filter(|part| part.channel == channel && !part.void);

@@ -55,7 +55,7 @@ pub struct ItemIndex {
     pub last_kind: Option<ItemKind>,
     /// The message began again, so blocks may repeat earlier ones at the same index.
     pub may_repeat: bool,
-    /// The lookup tables with which a terminal list is matched, once one has arrived.
+    /// Lookup tables that match a terminal list with the streamed content; `None` until a terminal list arrives.
     pub restated: Option<Box<Restatement>>,
 }
 

@@ -28,7 +28,7 @@ pub struct StreamedPart {
     pub several_labels: bool,
 }
 
-/// What the list means for one streamed part.
+/// The effect of the list on one streamed part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PartUpdate {
     /// The part keeps its streamed text.
@@ -41,7 +41,7 @@ pub enum PartUpdate {
     Left,
 }
 
-/// What an entry is assigned to.
+/// The streamed part to which an entry of the list is assigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Assignment {
     Part(usize),
@@ -52,9 +52,9 @@ pub enum Assignment {
 
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// What the list means for each streamed part.
+    /// The effect of the list on each streamed part.
     pub updates: Vec<PartUpdate>,
-    /// What each entry is assigned to.
+    /// The streamed part to which each entry is assigned.
     pub assignments: Vec<Assignment>,
 }
 

@@ -114,7 +114,7 @@ impl BlockReader {
         block.attributes(wire, None)
     }
 
-    /// Emits a delta. `spellings`: possible names of the member with the text.
+    /// Emits a delta. `spellings`: possible names of the member that contains the text.
     pub(crate) fn delta(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

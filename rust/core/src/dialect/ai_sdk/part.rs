@@ -174,7 +174,7 @@ impl<'a> TypedPart<'_, 'a> {
         self.notes.shape(raw, Pointer::ROOT.member(key));
     }
 
-    /// Replaces lone surrogates in text that later text cannot complete, and records whether there were any.
+    /// Replaces lone surrogates, and records whether there were any. Only for text to which nothing will be appended.
     pub(crate) fn clean(&mut self, text: Text<'a>) -> Cow<'a, str> {
         let (text, lone) = text.into_whole();
         self.notes.lone |= lone;

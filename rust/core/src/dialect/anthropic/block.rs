@@ -240,7 +240,7 @@ fn call<'a>(
     })
 }
 
-/// What `other` did with a block that has no part.
+/// What the function `other` did with a block that becomes neither text, reasoning nor a call.
 #[derive(Debug)]
 pub(crate) enum OtherBlock {
     AsSent,

@@ -431,7 +431,7 @@ impl Blocks {
     }
 
     /// Reports a member of a delta that may contain arguments of the open call, but is not one that gateways are known
-    /// to use. The call is then not dispatchable unless its arguments arrive elsewhere.
+    /// to use. The call is then not dispatchable unless its arguments also arrive in a known member.
     fn miss_arguments<'a>(
         &self,
         wire: &mut DecodeContext<'_, '_>,

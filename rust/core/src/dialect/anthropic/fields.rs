@@ -43,7 +43,7 @@ pub(crate) const CALL_TEXTS: [&str; 7] = [
 
 type Fields = Vec<&'static str>;
 
-/// The tables of the dialect.
+/// The tables of the Messages dialect from `_spec/dialects.json`.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) events: Fields,

@@ -47,7 +47,8 @@ impl Anthropic {
         let at = Pointer::ROOT.member("message");
         let id = notes.a_text(members, at, "id");
         let id = notes.clean(id);
-        // Content arrived before this event. The event starts the same message, because nothing contradicts that.
+        // Content arrived before this event. The event is treated as the start of the current message, because its id
+        // does not contradict this.
         let adopts = self.started && self.id.is_none() && !self.reason;
         if adopts {
             wire.out.mark_misread("late_start"); // clients start over at a `message_start`

@@ -116,7 +116,7 @@ impl Anthropic {
                 && (has_error || reports_error(object)))
         {
             if payload.event != Some("error") {
-                // Clients raise only if the name of the event is `error`.
+                // Clients raise an exception only if the name of the event is `error`.
                 let is_good = sent == "error" && error.is_some_and(|raw| raw.kind == Kind::Object);
                 name(wire, "error", is_good);
             }
@@ -337,8 +337,8 @@ impl Decoder for Anthropic {
     }
 }
 
-/// Renames an event for clients. If its data does not have the form that they expect, marks the event for rewriting
-/// instead.
+/// Gives an event the name by which clients recognize it. If the event's data does not have the form that clients
+/// expect, marks the event for rewriting instead.
 #[cold]
 fn name(wire: &mut DecodeContext<'_, '_>, name: &'static str, is_good: bool) {
     if is_good {

@@ -43,7 +43,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
     },
 };
 
-/// The objects and lists that the decoder reads in an event or a complete message.
+/// The kinds of objects and lists in an event or a complete message whose members the decoder reads.
 #[derive(Clone, Copy, Debug)]
 enum EventPlace {
     Event,

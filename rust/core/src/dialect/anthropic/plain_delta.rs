@@ -85,8 +85,8 @@ impl Anthropic {
             Target::Part(part) => assembler.part_text(out, part, text, None)?,
             Target::Call(address, _) => assembler.call_text(out, 0, address, text, None, None)?,
         }
-        // Events that match a template are neither renamed nor marked as misread. For repair, such an event is therefore
-        // not learned.
+        // Events that match a template are neither renamed nor marked as misread. During repair, no template is
+        // therefore learned from an event that needs either.
         let is_expected = wanted.is_none() && index == self.blocks.open_index;
         if (is_expected || !out.wants_wire_facts()) && self.templates.should_learn() {
             let learnable = LearnableDelta {

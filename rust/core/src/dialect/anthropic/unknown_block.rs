@@ -103,7 +103,7 @@ fn key_text(raw: &str) -> String {
                 let unit = u16::from_str_radix(&digits, 16).unwrap_or(0xFFFD);
                 match char::from_u32(u32::from(unit)) {
                     Some(plain) => put(&mut out, plain),
-                    // This is half of a surrogate pair. The other half may follow.
+                    // The value ends with half of a surrogate pair, whose other half may follow in the next delta.
                     None => escape(&mut out, unit),
                 }
             }

@@ -130,7 +130,7 @@ pub(crate) fn fragments<'a>(
     out
 }
 
-/// Returns the fragment in the legacy `function_call` member, which has no index.
+/// Returns the fragment in the legacy `function_call` member. Such a fragment has no index.
 pub(crate) fn legacy<'a>(
     function: &Function<'a>,
     notes: &mut Anomalies<'a>,

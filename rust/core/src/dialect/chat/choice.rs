@@ -90,7 +90,7 @@ pub(crate) struct Reading {
     pub(crate) thought: bool,
 }
 
-/// The error in a decoded choice, and the basis for a template. Both are optional.
+/// The error found in a decoded choice, and the data from which a template can be learned. Both are optional.
 #[derive(Debug, Default)]
 pub(crate) struct ChoiceResult<'a> {
     pub(crate) upstream_error: Option<UpstreamErrorFields<'a>>,
@@ -240,7 +240,8 @@ impl ChoiceState {
             let delta = delta.map(|(delta, _)| delta)?;
             UpstreamErrorFields::of_choice(find(&delta.other_members, "error"))
         });
-        // An error that is written shows the payload.
+        // The members are not recorded if the choice has an error, because the error that repair writes contains the
+        // whole payload.
         if wire.out.wants_wire_facts() && upstream_error.is_none() {
             self.keep_members(
                 wire.out,
@@ -256,7 +257,8 @@ impl ChoiceState {
                 && legacy_text(choice).is_none()
                 && !self.kept.is_blank()
             {
-                // The chunk is rewritten with these members, because it has no delta. The role is written, too.
+                // The chunk is rewritten with these members, because it has no delta. The new delta also contains the
+                // role.
                 self.readers
                     .begin(wire.out, self.index, &Delta::default(), true);
             }

@@ -90,8 +90,9 @@ impl Chat {
             new_id: !payload.tail && self.id_changed(wire, chunk),
             body: is_string(chunk.object, "chat.completion"),
             typed: chunk.object.is_none() || is_string(chunk.object, "chat.completion.chunk"),
-            // A template cannot match such a chunk, because repair must add `object` to each of them.
             thought: false,
+            // No template is learned from a chunk without `object` during repair, because `object` must be added to
+            // every such chunk.
             learns: plain && self.cache.should_learn() && !(untyped && wire.out.wants_wire_facts()),
         };
         let mut upstream_error = None;
@@ -280,7 +281,8 @@ impl Chat {
     }
 }
 
-/// Returns the keys of choices in an object with numbers as keys. Returns none if the object is one choice.
+/// Returns the keys of an object whose keys are numbers and whose values are choices. Returns no keys if the object is
+/// itself a choice.
 fn numbered_keys(choices: Raw<'_>) -> Vec<Cow<'_, str>> {
     if choices.kind != Kind::Object {
         return Vec::new();

@@ -53,11 +53,11 @@ pub(crate) struct Chunk<'a> {
     pub(crate) created: Slot<'a>,
     pub(crate) model: Slot<'a>,
     pub(crate) choices: Option<TypedValue<'a, Vec<TypedValue<'a, Choice<'a>>>>>,
-    /// The value of `choices`, if it holds no choices and was replaced by a list for the calls of the chunk.
+    /// The value of `choices`, if it contains no choices and was replaced by a list for the calls of the chunk.
     pub(crate) odd_choices: Slot<'a>,
     /// True if the chunk has no list of choices, and `choices` was made for its calls.
     pub(crate) lacks_choices: bool,
-    /// True if the last one of `choices` was added for the calls of the chunk.
+    /// True if the last choice in `choices` was added for the calls of the chunk.
     pub(crate) has_added_choice: bool,
     pub(crate) usage: Slot<'a>,
     pub(crate) error: Slot<'a>,
@@ -352,7 +352,7 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Returns the raw text of a member by its name. Cannot find `choices`, which is parsed.
+    /// Returns the raw text of a member by its name. Cannot find `choices`, which was parsed into a field of its own.
     pub(crate) fn member(&self, name: &str) -> Slot<'a> {
         match name {
             "id" => self.id,

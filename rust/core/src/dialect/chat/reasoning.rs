@@ -398,7 +398,7 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Creates an empty state. `least`: see the field; it must not be 0.
+    /// Creates an empty state. `least`: the value of the field of that name. It must not be 0.
     pub(crate) fn from(least: usize) -> Progress {
         Progress {
             seen: String::new(),

@@ -55,7 +55,7 @@ enum ExpectedArguments {
     /// The call has no arguments so far. A later part without a name may contain them; otherwise they are empty,
     /// because Protobuf omits empty objects.
     Whole,
-    /// As `Whole`, but a member that was not read may contain the arguments, so they are not known to be empty.
+    /// Like `Whole`, but an unread member may contain the arguments, so they may not be empty.
     Unread,
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct Calls {
     choice: i32,
     active: Option<ActiveCall>,
     partial: Partial,
-    /// Other calls that have not ended. Each of them waits for a part with its id.
+    /// Other calls that have not ended. Each of these calls continues when a part with its id arrives.
     others: BTreeMap<u64, (ActiveCall, Partial)>,
     /// Keys in `others` of the calls with a given id. The next key is `aside`, the number of calls set aside so far.
     waiting: Map<String, BTreeSet<u64>>,
@@ -301,7 +301,7 @@ impl Calls {
         self.close(wire, &active)
     }
 
-    /// Adds the arguments in a part that has no name to the active call, if it has none.
+    /// Adds the arguments from a part without a name to the active call, if the call has no arguments yet.
     fn late_arguments<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -193,7 +193,7 @@ impl Gemini {
         Ok(())
     }
 
-    /// Returns what a template needs if the chunk contains only token counts and a piece of the text part that is open.
+    /// Returns the data for a template if the chunk contains only token counts and a piece of the open text part.
     fn learnable<'a>(
         &mut self,
         wire: &DecodeContext<'_, '_>,

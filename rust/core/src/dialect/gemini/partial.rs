@@ -76,7 +76,7 @@ fn quoted(text: &str, quote: char) -> Option<(Step, &str)> {
 struct Level {
     is_array: bool,
     count: u32,
-    /// Key or index of the value that was written last.
+    /// Key or index, in its container, of the value that was written last.
     key: Option<Step>,
     keys: HashSet<String>,
 }
@@ -146,8 +146,8 @@ impl Partial {
         Some(whole(text))
     }
 
-    /// Marks the text as unfinished, because a leaf cannot be added. Returns "{" if no text has been written, otherwise
-    /// an empty text.
+    /// Marks the arguments as unfinished, because a value in them cannot be added to the text. Returns "{" if no text
+    /// has been written, otherwise an empty text.
     pub(crate) fn spoil(&mut self) -> Text<'static> {
         self.broken = true;
         let begun = std::mem::replace(&mut self.begun, true);

@@ -66,7 +66,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
     },
 };
 
-/// The objects and lists that the decoder reads in a chunk.
+/// The kinds of objects and lists in a chunk whose members the decoder reads.
 #[derive(Clone, Copy, Debug)]
 enum ChunkPlace {
     /// A chunk, or the envelope around one.

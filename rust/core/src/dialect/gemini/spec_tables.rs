@@ -29,7 +29,7 @@ const DIALECT: &str = "gemini";
 /// A list of member names or other words.
 type Fields = Vec<&'static str>;
 
-/// The tables of the dialect.
+/// The tables of the Gemini dialect from `_spec/dialects.json`.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) envelope_fields: Fields,

@@ -34,7 +34,7 @@ enum Stage {
 }
 
 impl Purpose {
-    /// Returns the stages that a part may have if an event with an unknown label addresses it.
+    /// Returns the stages that a part may have if an event addresses it by an unknown number (label).
     fn may_mean(self) -> &'static [Stage] {
         match self {
             Purpose::Open => &[],
@@ -56,7 +56,7 @@ impl Purpose {
 
 #[derive(Debug, Default)]
 struct Message {
-    /// Positions of parts, by channel and label.
+    /// Positions of parts, by channel and label (the number that events use for the part).
     named: Map<(Channel, i64), i64>,
     /// The channel of the part at each position; `None` for a part of unknown type.
     taken: Map<i64, Option<Channel>>,
@@ -105,8 +105,8 @@ pub(crate) struct ContentIndexes {
     by_index: Map<i64, Message>,
     /// Ids of the messages in `by_id`, by output index.
     ids: Map<i64, String>,
-    /// True if any label has changed its part since the last call to `take_renamed`. Templates are then no longer
-    /// valid.
+    /// True if any label now refers to a different part than at the last call to `take_renamed`. Templates are then no
+    /// longer valid.
     renamed: bool,
 }
 
@@ -118,7 +118,7 @@ enum MessageKey {
 }
 
 impl ContentIndexes {
-    /// Returns true if any label has changed its part since the last call.
+    /// Returns true if any label now refers to a different part than at the last call of this function.
     #[inline]
     pub(crate) fn take_renamed(&mut self) -> bool {
         mem::take(&mut self.renamed)

@@ -44,7 +44,7 @@ impl ValueKind {
         })
     }
 
-    /// Returns the place of a member's value, or `None` if the value contains no keys that the decoder reads.
+    /// Returns the kind of value that a member has, or `None` if the decoder reads no keys in the value.
     fn leads(self, kind: Kind, key: Key<'_>) -> Option<ValueKind> {
         match kind {
             Kind::Object | Kind::Array => self.child(&key.name()),
@@ -96,7 +96,7 @@ impl Place for ValueKind {
     }
 }
 
-/// Reports duplicate keys. Those inside a member's value come before the member's own key.
+/// Reports duplicate keys. Duplicates inside a member's value are reported before a duplicate of the member's own key.
 #[cold]
 pub(crate) fn report_duplicates(
     out: &mut Output<'_>,

@@ -183,7 +183,8 @@ impl Responses {
         let quiet = reader.notes.is_empty();
         reader.report()?;
         let is_misread = wire.out.wants_wire_facts() && wire.out.misread_count() != misread_before;
-        // After a misread event, clients may have another item at the index of a learned delta.
+        // After a misread event, clients may have stored a different item at the index for which a template was
+        // learned.
         if self.items.texts.take_renamed() || is_misread {
             self.templates.forget();
         }

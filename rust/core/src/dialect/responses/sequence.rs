@@ -1,4 +1,4 @@
-//! Distinguishes events that are replayed from different events that have the same `sequence_number`.
+//! Distinguishes replayed events from new events that have the same `sequence_number`.
 //!
 //! A stream that is resumed or replayed repeats events with their `sequence_number`; a gateway that hard-codes the
 //! number does not repeat events. Exact duplicates are therefore dropped until a number occurs with two different
@@ -63,8 +63,8 @@ impl Sequence {
         u32::try_from(next).ok().filter(|_| counted)
     }
 
-    /// Records consecutive events that were not seen before. `first`: the number of the first event. `marks`: the hash
-    /// of each.
+    /// Records consecutive events that were not seen before. `first`: the number of the first event. `marks`: the
+    /// hashes of the events.
     #[inline]
     pub(crate) fn go_on(&mut self, first: u32, marks: &[u64]) {
         let room = WINDOW

@@ -1,6 +1,6 @@
 //! Decodes the text of a Responses stream: deltas, final values, content parts, summaries, and annotations.
 //!
-//! Determines where in an event the text is. The assembler determines which part the text belongs to.
+//! Finds the text in an event. The assembler determines which part the text belongs to.
 
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;

@@ -37,7 +37,7 @@ pub(crate) struct Ui;
 
 impl Protocol for Ui {
     const TARGET: &'static str = "ai-sdk-ui";
-    /// False, because a part that stays open is incomplete in the client's state.
+    /// False, because clients treat a part that was never ended as incomplete.
     const ENDS_WHAT_BROKE: bool = false;
 
     fn start(context: &mut EncodeContext, opening: Opening<'_>) {

@@ -31,7 +31,8 @@ enum State {
     Begun,
     /// Like `Begun`, but the upstream reset the arguments, so that only those in the final event are valid.
     Reset,
-    /// Everything that was received was written. No other call is written before the finish reason.
+    /// The call was truncated, and everything received of it was written. No other call is written before the finish
+    /// reason.
     Cut,
     /// Everything except the text in `waits` was written, and the call has ended.
     Ended,
@@ -47,7 +48,7 @@ struct OpenCall {
     name: String,
     /// True if the call has free-form text, which only clients of this dialect can read.
     custom: bool,
-    /// The index that the source sent. Once the call has begun, the index that was written.
+    /// The index that the source sent or, once the call has begun, the index that was written.
     index: Option<i64>,
     written_text: String,
     /// Text that has not been written yet.
@@ -74,7 +75,7 @@ pub(crate) struct CallOutput<'p> {
 pub(crate) struct Calls {
     /// Calls by part number, until they are completely written.
     open: Map<u32, OpenCall>,
-    /// The call whose element was written last, until the call ends.
+    /// The call whose entry in `tool_calls` was written last, until the call ends.
     current: Option<u32>,
     /// Part numbers of the calls that have not begun. They follow the order of the calls' first fragments.
     turns: BTreeSet<u32>,
@@ -131,7 +132,7 @@ impl Calls {
         !(self.turns.is_empty() && self.late.is_empty())
     }
 
-    /// Returns true if a call that could have been written waits for its turn.
+    /// Returns true if a call waits for its turn although it could be written on its own.
     pub(crate) fn has_lost(&self) -> bool {
         let mut states = self.open.values().map(|call| call.state);
         states.any(|state| matches!(state, State::Waiting | State::Whole))
@@ -208,7 +209,8 @@ impl Calls {
         }
     }
 
-    /// Records a piece of arguments that passed through. Returns false and changes nothing if its call has not begun.
+    /// Records a piece of arguments whose original bytes passed through. Returns false and changes nothing if its call
+    /// has not begun.
     pub(crate) fn keep(&mut self, part: u32, text: &str) -> bool {
         let call = self.open.get_mut(&part);
         let Some(call) = call.filter(|call| call.state == State::Begun) else {

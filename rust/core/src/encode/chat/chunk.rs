@@ -18,8 +18,8 @@ use crate::sse::decode_utf8;
 use std::borrow::Cow;
 use std::mem;
 
-/// Size, in bytes, above which the unknown members of a chunk are written only once. One chunk may be rewritten as
-/// many.
+/// Size, in bytes, above which the unknown members of a chunk are written only once. One chunk may be rewritten as many
+/// chunks.
 const MAX_REPEATED_SIZE: usize = 4096;
 
 /// Writes the members before `choices`, and stores the unknown members of the source's chunks.
@@ -119,8 +119,8 @@ impl ChunkHead {
             .is_some_and(|members| members.is_lossy)
     }
 
-    /// Returns true if the source's current chunk contains all members of an event's metadata. They are written with
-    /// the chunk.
+    /// Returns true if the source's current chunk contains all members of an event's metadata. These members are then
+    /// written with the chunk.
     pub(crate) fn has_all(&self, metadata: &str, choice: Option<i32>) -> bool {
         let own = choice.and_then(|choice| self.choices.get(&choice));
         let is_own = |name: &String| {
@@ -142,7 +142,7 @@ impl ChunkHead {
         self.next = OwnMembersOnce::default();
         let is_over = self.is_finishing || context.cut; // no chunk of the source is written
         let members = self.choices.get_mut(&index).filter(|_| !is_over);
-        // The members of the chunk with the finish reason are written with it.
+        // Members that came with the finish reason are written later, in the chunk with the finish reason.
         let is_due = |members: &&mut OwnMembers| members.written != number && !members.finishes;
         if let Some(members) = members.filter(is_due) {
             members.written = number;
@@ -187,7 +187,7 @@ impl ChunkHead {
     }
 
     /// Makes the next chunk also repeat the members of the source's chunk with the token counts. `alone`: whether the
-    /// next chunk repeats only those.
+    /// next chunk repeats only these members.
     pub(crate) fn begin_usage(&mut self, alone: bool) {
         let usage_members = mem::take(&mut self.usage_members);
         if alone {

@@ -47,7 +47,7 @@ pub(crate) struct Chat {
     pub(crate) parts: Map<u32, ChatPart>,
     /// Choices whose `reasoning_details` may wait for the text of their delta.
     waiting_details: Vec<i32>,
-    /// Choices whose calls have changed since they were last found to be written.
+    /// Choices whose calls may not be completely written, because they changed since this was last checked.
     changed_calls: Vec<i32>,
     /// Pages cited without a position, by choice: URL and title.
     pages: Map<i32, Vec<(String, String)>>,
@@ -256,7 +256,7 @@ impl Encoder for Chat {
     }
 
     fn keep(&mut self, piece: &Delta<'_>) -> bool {
-        // The entries passed together with this piece.
+        // Entries of `reasoning_details` that waited for this piece passed through with it.
         for index in mem::take(&mut self.waiting_details) {
             let choice = self.choice(index);
             choice.has_waiting_details = false;

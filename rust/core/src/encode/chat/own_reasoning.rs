@@ -10,17 +10,17 @@ use crate::json::members::items;
 use crate::model::unmodelled::ReasoningFacts;
 use std::mem;
 
-/// The member for reasoning if the source has not used one.
+/// The member to which reasoning is written if the source has not sent any in a member of its own.
 const DEFAULT: &str = "reasoning_content";
 
 /// Records the reasoning members of one choice.
 #[derive(Debug, Default)]
 pub(crate) struct OwnReasoning {
-    /// Members that contain the text.
+    /// Names of the delta's members that contain the reasoning text.
     fields: Vec<&'static str>,
     /// Entries of `reasoning_details` that are written with the next text, as a JSON array.
     details: Option<String>,
-    /// Index for the next entry that has no index.
+    /// The index to assign to the next entry of `reasoning_details` that has none.
     next_index: i64,
     /// True if the source sent `reasoning_details`, which contain signatures and encrypted content.
     pub(crate) has_details: bool,
@@ -29,7 +29,7 @@ pub(crate) struct OwnReasoning {
 /// The members of a delta that contains a piece of text.
 #[derive(Debug)]
 pub(crate) struct Written {
-    /// Members that contain the text.
+    /// Names of the delta's members that contain the reasoning text.
     pub(crate) fields: Vec<&'static str>,
     /// Entries of `reasoning_details` in the same delta, as a JSON array.
     details: Option<String>,
@@ -43,7 +43,7 @@ impl Written {
         }
     }
 
-    /// Writes the beginning of a delta, with the text.
+    /// Writes the beginning of a delta, with the reasoning text in each of the members.
     pub(crate) fn write(&self, to: &mut Writer, text: &str) {
         let mut mark = "{\"";
         for field in &self.fields {
@@ -57,8 +57,8 @@ impl Written {
 }
 
 impl OwnReasoning {
-    /// Records the reasoning members of a delta. Returns what can be written now, or `None` if an event with the text
-    /// follows.
+    /// Records the reasoning members of a delta. Returns the entries of `reasoning_details` if they must be written
+    /// now, or `None` if an event with the text follows, with which they are written.
     pub(crate) fn record(&mut self, facts: &ReasoningFacts<'_>) -> Option<Written> {
         if let Some(fields) = facts.fields {
             self.fields = fields.to_vec();
@@ -72,7 +72,7 @@ impl OwnReasoning {
         })
     }
 
-    /// Returns the members in which the next text is written.
+    /// Returns the names of the members to which the next reasoning text is written.
     pub(crate) fn next(&mut self) -> Written {
         let details = mem::take(&mut self.details);
         if self.fields.is_empty() && details.is_none() {

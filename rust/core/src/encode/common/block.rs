@@ -24,15 +24,15 @@ pub(crate) struct Block {
     pub(crate) call_id: String,
     pub(crate) name: String,
     pub(crate) provider_executed: bool,
-    /// The id of the open block on the wire. The `BlockWriter` sets it.
+    /// The id that the written events of the open block contain. The `BlockWriter` sets it.
     pub(crate) mark: String,
     /// True if the metadata of the part has been written. The `BlockWriter` sets it.
     pub(crate) metadata_written: bool,
     /// True for a call that is written whole once it is complete.
     pub(crate) held: bool,
-    /// Text of the block that has already been written.
+    /// The part of the block's text that has already been written.
     pub(crate) out: String,
-    /// Text of the block that has not been written yet.
+    /// The part of the block's text that has not been written yet.
     pub(crate) waits: String,
     /// True if the block is in the queue.
     pub(crate) queued: bool,
@@ -127,7 +127,7 @@ pub(crate) trait BlockWriter: Debug + Send {
         done: &Done<'_>,
     ) -> bool;
 
-    /// Writes the end of an open call, which may be incomplete. `text`: the call's arguments. Returns false if the
+    /// Writes the end of an open call. The call may be incomplete. `text`: the call's arguments. Returns false if the
     /// block must stay open until the response ends.
     fn close_call(
         &mut self,

@@ -166,7 +166,7 @@ impl Blocks {
         self.blocks.remove(&part);
     }
 
-    /// Removes the call's id from the table of announced ids.
+    /// Removes the id of a retracted or finished call from the table of announced ids.
     fn forget(&mut self, part: u32) {
         if let Some(block) = self.blocks.get(&part)
             && self.ids.get(&block.call_id) == Some(&part)

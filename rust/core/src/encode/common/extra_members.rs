@@ -1,4 +1,4 @@
-//! Writes unknown members of the source's own objects, which an encoder for the same dialect keeps as they were sent.
+//! Writes unknown members of the source's objects as they were sent, if the target has the same dialect.
 
 use crate::encode::common::compact_json::spliced;
 use crate::encode::common::writer::Writer;

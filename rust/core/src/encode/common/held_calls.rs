@@ -1,4 +1,4 @@
-//! Holds tool calls until it is known whether the server runs them itself.
+//! Holds back tool calls until it is known whether the server runs them itself.
 //!
 //! A Responses stream may contain a `function_call` together with its `function_call_output`. A client that receives
 //! such a call in another dialect would run it again. Therefore, each call waits until its result arrives, or until a
@@ -36,9 +36,9 @@ pub(crate) fn holds(source: &str) -> bool {
 pub(crate) enum HoldDecision {
     /// The event is written.
     Write,
-    /// The event is held, and nothing is written.
+    /// The event is held back, and nothing is written.
     Wait,
-    /// The held events are written. This event is the last of them.
+    /// The held events are written. This event was added to them as the last one.
     Release,
     /// The held events are written, and then this event is written.
     ReleaseFirst,
@@ -200,7 +200,8 @@ impl HeldCalls {
         mem::take(&mut self.events)
     }
 
-    /// Returns a copy of the event that is marked as run by the provider, or `None` if the server did not run its call.
+    /// Returns a copy of the event in which the call is marked as run by the provider, or `None` if the server did not
+    /// run the call.
     pub(crate) fn as_executed<'e>(&self, event: &Event<'e>) -> Option<Event<'e>> {
         let mut changed = *event;
         match &mut changed {

@@ -8,7 +8,7 @@ use crate::model::small_map::Map;
 use crate::model::small_map::Set;
 use std::collections::BTreeMap;
 
-/// The type and id of an output item in its opening event, which clients store.
+/// The type and id in the opening event of an output item. Clients store both.
 #[derive(Clone, Debug)]
 pub(crate) struct AddedItem {
     pub(crate) kind: Option<String>,

@@ -28,7 +28,7 @@ const HANDED_BACK: [&str; 5] = [
     "redactedData",
 ];
 
-/// Returns true if an AI SDK part has `providerMetadata` of this provider, which shows that the part came from it.
+/// Returns true if an AI SDK part has `providerMetadata` of this provider and therefore came from it.
 pub(crate) fn is_genuine(context: &EncodeContext, provider: &str, metadata: Option<&str>) -> bool {
     let whole = metadata.filter(|_| context.source.starts_with("ai-sdk-"));
     let whole = whole.and_then(|text| {
@@ -41,7 +41,8 @@ pub(crate) fn is_genuine(context: &EncodeContext, provider: &str, metadata: Opti
 }
 
 /// Returns the members of a part's metadata that belong in `providerMetadata`, as JSON, and records a loss for all
-/// other members. `done`: the closing event of a reasoning part, which has separate fields for such content.
+/// other members. `done`: the closing event of a reasoning part, which contains the signature and the encrypted content
+/// in fields of its own.
 pub(crate) fn provider_metadata(
     context: &mut EncodeContext,
     metadata: Option<&str>,

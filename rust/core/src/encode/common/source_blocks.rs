@@ -36,11 +36,11 @@ pub(crate) struct SourceBlocks {
     unstopped: BTreeSet<u32>,
     /// Number of open calls for each id.
     open_ids: Map<String, usize>,
-    /// A part that is treated as the open block, although no content of the part can be written yet.
+    /// A part that reserves the place of the open block, although none of its content can be written yet.
     reserved: Option<u32>,
     /// Parts that wait to be written, in order.
     queue: VecDeque<u32>,
-    /// Number of blocks without a part that were queued.
+    /// Number of queued blocks without a part.
     unmodelled: u32,
     /// Calls whose final event arrived, but whose block must stay open until the response ends.
     ended_open_calls: Vec<u32>,
@@ -490,7 +490,7 @@ impl SourceBlocks {
         self.client_calls += usize::from(!call.provider_executed);
     }
 
-    /// Removes the call from the table of announced ids.
+    /// Removes a retracted or finished call from the table of announced ids.
     fn forget(&mut self, part: u32) {
         if let Some(block) = self.blocks.get(&part)
             && self.ids.get(&block.call_id) == Some(&part)

@@ -48,10 +48,10 @@ const INPUT: usize = 7;
 const OUTPUT: usize = 8;
 const TOTAL: usize = 9;
 
-/// Counts as sent, in the order of `NAMES`.
+/// The token counts as sent, in the order of `NAMES`.
 type Found = [Option<i64>; NAMES.len()];
 
-/// A list of dotted paths whose numbers are added.
+/// The paths of several numbers, split into steps; the count is their sum.
 type Sum = Vec<Vec<String>>;
 
 /// What one API's usage object means; see `about` in `_spec/usage.json`.
@@ -63,13 +63,13 @@ struct Shape {
     placeholder: Placeholder,
 }
 
-/// The counts that may be 0 only because clients require the members.
+/// Which counts of 0 are placeholders: members without a real value that are sent only because clients require them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Placeholder {
     None,
     /// An input of 0 is a placeholder if the output is greater than 0.
     Input,
-    /// An input of 0 is always a placeholder. An output or total of 0 then is one, too.
+    /// An input of 0 is always a placeholder. In that case, an output or total of 0 is a placeholder as well.
     Both,
 }
 
@@ -237,7 +237,7 @@ fn of_modality(list: Raw<'_>, modality: &str) -> Option<i64> {
     }))
 }
 
-/// Returns the sum of the known counts, or `None` if there are none.
+/// Returns the sum of the counts that are known, or `None` if no count is known.
 fn add(counts: impl Iterator<Item = Option<i64>>) -> Option<i64> {
     counts.flatten().reduce(i64::saturating_add)
 }

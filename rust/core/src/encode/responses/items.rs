@@ -54,7 +54,7 @@ pub(crate) struct Item {
     pub(crate) id: Option<String>,
     /// The `output_index` of the item.
     pub(crate) index: i64,
-    /// The content with which the item was opened.
+    /// The kind of content with which the item was opened.
     pub(crate) body: Body,
     /// Reasoning only: true if the item has a `content` list.
     pub(crate) has_content: bool,
@@ -151,7 +151,7 @@ pub(crate) struct Items {
     pub(crate) held: Map<SourceItemKey, usize>,
     /// The same items by turn, in the order in which they were opened or resumed.
     pub(crate) turns: BTreeMap<u64, (SourceItemKey, usize)>,
-    /// Turns of the open items whose parts have all ended.
+    /// Keys in `turns` of the open items whose parts have all ended.
     pub(crate) idle: BTreeSet<u64>,
     pub(crate) next_turn: u64,
     /// Finished items, by key.

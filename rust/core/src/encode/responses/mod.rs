@@ -50,7 +50,7 @@ pub(crate) struct Responses {
     summaries: Map<u32, ()>,
     /// Log probabilities of text parts for which no delta has been written yet.
     chances: Map<u32, String>,
-    /// Pages cited without a position, for the next text that ends: URL and title.
+    /// URL and title of each page that was cited without a position. The next text that ends will cite them.
     pages: Vec<(String, String)>,
     /// The choice of the first event that belongs to a choice. Only this choice is written.
     choice: Option<i32>,

@@ -15,7 +15,7 @@ use crate::json::members::Slot;
 use crate::json::members::present;
 use crate::json::members::string;
 
-/// Counts the effects of a delta, and stores what a template for the last effect needs.
+/// Counts the effects of a delta, and stores the data that a template for the last effect needs.
 #[derive(Debug, Default)]
 pub(crate) struct DeltaTally<'a> {
     things: usize,
@@ -34,13 +34,13 @@ impl<'a> DeltaTally<'a> {
     }
 }
 
-/// Returns what a template needs if the content is a string, otherwise `None`.
+/// Returns the data for a template if the content is a string, otherwise `None`.
 pub(crate) fn of_text(slot: Slot<'_>) -> Option<LearnableChunk<'_>> {
     let raw = slot.filter(|raw| raw.kind == Kind::String)?;
     Some(LearnableChunk::new(ChunkKind::Text, raw))
 }
 
-/// Returns what a template needs for reasoning in one string field, even if other members repeat the same text.
+/// Returns the data for a template if the reasoning is in one string field, even if other members repeat its text.
 ///
 /// `reported`: the repetition was already reported.
 pub(crate) fn of_thought<'a>(thought: &Thought<'a>, reported: bool) -> Option<LearnableChunk<'a>> {
@@ -64,7 +64,7 @@ pub(crate) fn of_thought<'a>(thought: &Thought<'a>, reported: bool) -> Option<Le
     Some(learnable)
 }
 
-/// Returns what a template needs for one call in `tool_calls`, or `None` if the call cannot be learned.
+/// Returns the data for a template of one call in `tool_calls`, or `None` if no template can be learned from the call.
 pub(crate) fn of_call<'a>(call: &Call<'a>) -> Option<LearnableChunk<'a>> {
     let (function, custom) = match (&call.function, &call.custom) {
         (Some(TypedValue::Read(function, _)), None) => (function, false),
@@ -88,7 +88,8 @@ pub(crate) fn of_call<'a>(call: &Call<'a>) -> Option<LearnableChunk<'a>> {
     let is_string = |raw: &Raw<'_>| raw.kind == Kind::String;
     let mut learnable = LearnableChunk::new(what, function.arguments.filter(is_string)?);
     if let Some(raw) = present(call.index) {
-        // Any other index was reported as unusable or cannot be parsed as plain digits.
+        // No template is learned for any other index: it was reported as unusable, or it is not written as plain
+        // digits.
         learnable
             .holes
             .push((Hole::Index, Some(raw).filter(|raw| is_small(*raw))?));

@@ -373,12 +373,12 @@ pub(crate) const HOLES: usize = 16;
 pub(crate) enum Hole {
     /// The text, the reasoning or the arguments.
     Text,
-    /// A string that repeats the text byte for byte.
+    /// A member that repeats the text, byte for byte.
     Same,
     Index,
     Id,
     Name,
-    /// A small number that is read together with the object that contains it.
+    /// A small number in an object that is decoded as a whole, such as a token count.
     Count,
     /// A padding string, which is ignored.
     Padding,

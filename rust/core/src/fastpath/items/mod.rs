@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    /// The mark of an event must be the same whether it is decoded in full or matched against a template.
+    /// The mark (hash) of an event must be the same whether the event is decoded in full or matched against a template.
     #[test]
     fn equal_events_have_equal_marks() {
         let mut marks = std::collections::HashSet::new();

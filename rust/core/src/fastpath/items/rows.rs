@@ -38,7 +38,7 @@ impl ItemTemplates {
     /// Consumes up to `most` events at the start of `lines`.
     ///
     /// The first numbered event must have the number `number`, and each later one must have the next number. Calls
-    /// `numbered` with the first number and the marks of the consumed numbered events.
+    /// `numbered` with the first number and the marks (hashes) of the consumed events that have a number.
     pub(crate) fn row(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

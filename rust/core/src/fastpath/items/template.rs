@@ -65,7 +65,7 @@ pub(crate) struct TemplateMatch<'p> {
 }
 
 impl TemplateMatch<'_> {
-    /// Returns the mark of the payload. It equals the result of `Varying::mark` for the same payload.
+    /// Returns the mark (hash) of the payload. It equals the result of `Varying::mark` for the same payload.
     #[inline]
     pub(crate) fn mark(&self) -> u64 {
         let text = mark_of_piece(self.bytes, self.text_length);
@@ -168,7 +168,7 @@ fn holes(payload: &str, varying: Varying<'_>) -> Option<Vec<(Hole, Range<usize>)
     Some(holes)
 }
 
-/// Returns the mark of the fixed bytes, combined piece by piece.
+/// Returns the mark (hash) of the fixed bytes, combined from the marks of the pieces.
 fn frame(payload: &str, holes: &[(Hole, Range<usize>)]) -> u64 {
     let (mut frame, mut start) = (0, 0);
     for range in holes.iter().map(|(_, range)| range.clone()) {
@@ -216,8 +216,8 @@ pub(crate) fn build_template(
     let holes = holes(payload, learnable.varying)?;
     let ends = holes.iter().skip(1).map(|(_, range)| range.start);
     let names = event.map_or(0, |name| EVENT.len() + name.len() + 1);
-    // This capacity is larger than needed by the size of the holes. The conversion to a boxed string removes the
-    // excess.
+    // This capacity also includes the bytes of the holes, which `fixed` does not contain. The conversion to a boxed
+    // string removes the excess.
     let mut fixed = String::with_capacity(names + DATA.len() + payload.len());
     if let Some(name) = event.filter(|name| !name.is_empty()) {
         fixed.extend([EVENT, name, "\n"]);

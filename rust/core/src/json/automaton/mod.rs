@@ -48,7 +48,7 @@ enum State {
 
 const SYNTAX: State = State::Broken(Problem::Syntax);
 
-/// State of the validation. A copy serves as a checkpoint.
+/// State of the validation. Copy the automaton to be able to return to an earlier position.
 #[derive(Clone, Copy, Debug)]
 pub struct Automaton {
     /// One bit per level, with the innermost level in the lowest bit; a set bit stands for an object.

@@ -45,7 +45,7 @@ use crate::json::value::Scan;
 use crate::json::value::ScanError;
 use crate::json::value::Value;
 
-/// A cursor over one JSON text. A copy serves as a bookmark.
+/// A cursor over one JSON text. Copy the scanner to be able to return to an earlier position.
 #[derive(Clone, Copy, Debug)]
 pub struct Scanner<'a> {
     text: &'a str,

@@ -15,7 +15,7 @@ use crate::text_calls::reading::has_unique_keys;
 /// Additional members that a call may contain. An object with any other member, such as `description`, is not a call.
 const BESIDE: [&str; 5] = ["id", "type", "index", "tool_call_id", "call_id"];
 
-/// The JSON form of a family's calls: literals after the marker, kinds of value, and the keys of a call.
+/// How a family writes calls as JSON: the literals after the marker, the kinds of values, and the keys of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grammar {
     /// Literals after the marker.

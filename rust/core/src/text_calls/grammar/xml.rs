@@ -16,7 +16,7 @@ use crate::text_calls::reading::is_blank;
 pub(crate) struct Tags {
     call: Tag,
     parameter: Tag,
-    /// Literals with which a parameter's tag declares whether the value is a string. If `None`, the tool's schema
+    /// Literals by which a parameter's tag declares whether its value is a string. If `None`, the tool's schema
     /// determines it.
     marks: Option<Marks>,
     /// Literals around an object that can replace all parameters, if the family has them.

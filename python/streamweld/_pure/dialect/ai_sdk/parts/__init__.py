@@ -45,8 +45,8 @@ class AiSdkPartsDecoder:
         self._assembler = assembler
         self._out = out
         self._start = StartReader(assembler)
-        # The member with the text is called `delta` by providers, `text` by `streamText`, and `textDelta` by older
-        # releases.
+        # The member that contains the text is `delta` in provider streams, `text` in `streamText`, and `textDelta` in
+        # older releases.
         self._blocks = BlockReader(assembler, out, ("delta", "text", "textDelta"))
         self._tools = ToolReader(assembler)
         self._reason: str | None = None  # finish reason of the last step, until another part follows

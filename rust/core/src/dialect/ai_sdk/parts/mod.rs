@@ -40,8 +40,8 @@ use std::sync::LazyLock;
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::of("ai-sdk-parts"));
 
-/// Names of the member with the text: `delta` from providers, `text` from `streamText`, `textDelta` from older
-/// releases.
+/// Names of the member that contains the text: `delta` in provider streams, `text` in `streamText`, `textDelta` in
+/// older releases.
 const TEXT: [&str; 3] = ["delta", "text", "textDelta"];
 
 pub(crate) static SHAPES: Shapes = Shapes {

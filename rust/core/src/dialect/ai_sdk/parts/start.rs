@@ -12,7 +12,7 @@ use crate::dialect::decode_context::ParseResult;
 /// Holds the metadata that arrives before the start event is emitted.
 #[derive(Debug, Default)]
 pub(crate) struct StartReader {
-    /// The held metadata, as JSON objects.
+    /// The metadata that is held back, as JSON objects.
     held: Vec<String>,
     seen: bool,
     emitted: bool,
@@ -35,8 +35,8 @@ impl StartReader {
         }
         self.held.push(members);
         if self.held.len() > 1 {
-            // A stream has one or two such parts. Emitting the event at the second one limits the memory for held
-            // metadata.
+            // A stream has one or two opening parts with metadata. Emitting the start event at the second one limits
+            // the memory for held metadata.
             return self.emit(wire);
         }
         Ok(())

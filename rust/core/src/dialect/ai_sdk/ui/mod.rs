@@ -37,7 +37,7 @@ use crate::model::config::Config;
 use crate::model::delta::Address;
 use std::sync::LazyLock;
 
-/// Possible names of the member with the text. The protocol uses the first name.
+/// Possible names of the member that contains the text. The protocol defines the first one.
 const TEXT: [&str; 3] = ["delta", "text", "textDelta"];
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::of("ai-sdk-ui"));

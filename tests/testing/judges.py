@@ -210,7 +210,8 @@ def page(table: dict[str, dict[str, Row]]) -> str:
         "",
         "<!-- Written by `python -m tests.testing.judges --page`. Do not edit. -->",
         "",
-        "Each operator of [`streamweld.testing`](testing.md) breaks conformant streams with known contents in one way.",
+        "The streams come from [`streamweld.testing`](testing.md): each of its operators breaks a conformant stream,",
+        "whose contents are known, in one way.",
         "The official Python clients read them from a loopback server:",
         f"openai {openai.__version__} and anthropic {anthropic.__version__}.",
         "A client is right if it returns the expected text and calls. For a stream that is truncated or ends in an",
@@ -234,7 +235,7 @@ def page(table: dict[str, dict[str, Row]]) -> str:
                 about = OPERATORS[name].about if name in OPERATORS else "Up to three operators at once."
                 lines.append(f"| `{name}` | {about} | {row.without}/{row.streams} | {row.behind}/{row.streams} |")
         fine = sum(row.without == row.streams == row.behind for row in rows.values())
-        lines += ["", f"{fine} more operators are read correctly either way."]
+        lines += ["", f"Operators not listed, because the client always reads their streams correctly: {fine}."]
     return "\n".join(lines) + "\n"
 
 

@@ -69,7 +69,10 @@ class Context:
         self.losses.append(Loss(feature, pointer(path), why, removed))
 
     def lose_members(self, members: Mapping[str, Any], path: Path, why: str) -> None:
-        """Record members of a message or block that the target cannot represent, except empty ones."""
+        """Record the members of a message or block that the target cannot represent.
+
+        Empty lists and objects, and the value `completed`, are not recorded.
+        """
         for name, value in members.items():
             if value not in _INSIGNIFICANT:
                 steps = name.split("/") if isinstance(name, NestedPath) else (name,)

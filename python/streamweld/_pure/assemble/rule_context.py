@@ -67,7 +67,8 @@ class RuleContext:
         self._next_suffix: dict[str, int] = {}
         self.ids_optional = False  # calls may lack an id in this dialect
         self.documents = 0  # number of JSON documents so far; one payload may contain several
-        self.called_at = (0, 0)  # ordinal of the payload, and number of the document, with the last call fragment
+        # Ordinal of the payload, and number of the document, with the last call fragment.
+        self.called_at: tuple[int, int] = (0, 0)
         self.counted_at: tuple[int, int] | None = None  # the same of the last token counts
 
     @property

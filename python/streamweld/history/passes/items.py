@@ -156,7 +156,7 @@ class _Schema:
 
     def _lists_but_reasoning(self, raw: Any, listed: frozenset[str]) -> bool:
         """Return whether the schema lists all members except reasoning, which `passes.reasoning` has handled."""
-        return raw.__class__ is dict and bool(raw.get("reasoning_content")) and {*raw} - listed == _REASONING
+        return raw.__class__ is dict and bool(raw.get("reasoning_content")) and raw.keys() - listed == _REASONING
 
 
 class _Cleaner:

@@ -32,7 +32,8 @@ impl<'a> ExtraFields<'a> {
     pub(crate) fn of(members: Vec<Member<'a>>) -> ExtraFields<'a> {
         let mut level = ExtraFields::default();
         if may_repeat(&members) {
-            // The last value of a duplicate key may be null.
+            // Nulls are removed only after this loop, because a null that is the last value of a duplicate key replaces
+            // the earlier value.
             for member in members {
                 level.add(member);
             }

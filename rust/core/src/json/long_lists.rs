@@ -38,7 +38,7 @@ fn separators(text: &str) -> u64 {
     count(b',') + count(b'[')
 }
 
-/// Returns false if no key in `walked` occurs more than once in the text.
+/// Returns true if a key in `walked` may occur more than once in the text. May also return true if none does.
 fn may_repeat(text: &str, walked: Walked) -> bool {
     let mut keys = walked.lists.iter().chain(walked.objects);
     // A key with escapes has a `\u00`, because the keys in `walked` are ASCII.

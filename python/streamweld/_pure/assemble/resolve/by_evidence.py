@@ -251,7 +251,7 @@ def _unbound(choice: Choice, incoming: Incoming) -> Decision:
 
 
 def guess(choice: Choice, call: Call) -> str | None:
-    """AM2: return the code to report if the payload may not belong to this call.
+    """AM2: return the code to report if the payload might belong to another call.
 
     This is so if other calls of its type are open, or if the call accepts any text. Otherwise, return None.
     """

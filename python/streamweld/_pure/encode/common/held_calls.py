@@ -12,7 +12,7 @@ caller or from the opening event of the response, in which most servers repeat t
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from streamweld._pure.json.kinds import is_object
 from streamweld.events import (
@@ -180,4 +180,4 @@ class HeldCalls:
 
 def _objects(value: object) -> list[dict[str, Any]]:
     """Return the objects in a list. The result is empty for a value of any other kind."""
-    return [item for item in value if is_object(item)] if isinstance(value, list) else []
+    return [item for item in cast("list[object]", value) if is_object(item)] if isinstance(value, list) else []

@@ -415,8 +415,10 @@ class Blocks:
 
     @property
     def _renames(self) -> bool:
-        """Whether the final event of a call may change its name. This is so if the source has the same dialect and the
-        closing event repeats the name, because clients may already have received the new name.
+        """Whether a name that differs from the one already written is accepted.
+
+        This is so if the target's closing event contains the name and the source has the same dialect. The closing
+        event of the source may then have passed through, so that clients may already have the new name.
         """
         return self._writer.corrects and self._context.passed.own
 

@@ -102,7 +102,8 @@ impl Labels {
         true
     }
 
-    /// Makes all runs empty, because text of this length, which belongs to no label, replaced the part's text.
+    /// Makes all runs empty, because the part's text was replaced by text of this length. The new text belongs to no
+    /// label.
     pub fn replaced(&mut self, length: usize) {
         if let Labels::Several(all) = self {
             all.runs.iter_mut().for_each(|(_, start)| *start = length);

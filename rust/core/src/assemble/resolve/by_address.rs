@@ -216,7 +216,7 @@ pub fn addressed_call(
     call_of_delta(ctx, choice, address, CallProperties::default()).map(Some)
 }
 
-/// Reports AM2, at most once per call: the delta was assigned to this call, but may belong to another open call.
+/// Reports AM2, at most once per call: the delta was assigned to this call, but might belong to another open call.
 fn report_guess(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
     let Some((_, call)) = choice.item_call_mut(item) else {
         return Ok(());

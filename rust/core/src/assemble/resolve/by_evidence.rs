@@ -300,7 +300,7 @@ fn second_is_due(call: &Call, index: Option<i64>) -> bool {
     call.text.replayed > 0 || (call.id.is_some() && call.announced_again.contains(&index))
 }
 
-/// AM2: returns the code to report if the payload may not belong to this call: other calls of its type are open, or the
+/// AM2: returns the code to report if the payload might belong to another call: other calls of its type are open, or the
 /// call accepts any text. Otherwise, returns `None`.
 pub fn guess(choice: &Choice, slot: usize) -> Option<Code> {
     let call = choice.get(slot)?;

@@ -196,8 +196,9 @@ pub(crate) fn finish_call<F: BlockWriter>(
     block: &Block,
     call: &Call<'_>,
 ) -> Option<bool> {
-    // The name may change if the closing event repeats it and the source has the same dialect, because clients may
-    // already have received the new name.
+    // A name that differs from the one already written is accepted if the target's closing event contains the name and
+    // the source has the same dialect. The closing event of the source may then have passed through, so that clients may
+    // already have the new name.
     let renames = F::CORRECTS && to.context.passed.own;
     let mut right = call.call_id == block.call_id && (renames || call.name == block.name);
     let mut text: &str = &call.arguments;

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 
 /// Text of one JSON string. Surrogate halves at its ends are kept separate, because a stream may split a pair.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Text<'a> {
     pub body: Cow<'a, str>,
     /// Low surrogate at the very start, without its high surrogate.

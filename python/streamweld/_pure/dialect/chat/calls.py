@@ -344,9 +344,10 @@ def _arguments_member(holder: Mapping[str, Any], *, is_wrapped: bool) -> str | N
 
 def is_repeated(legacy: Fragment, entries: list[Fragment]) -> bool:
     """Return whether a call in `tool_calls` of the same holder has the same name and arguments as `legacy`."""
-    sent = _content(legacy)
-    return any(_content(entry) == sent for entry in entries)
+    sent = call_content(legacy)
+    return any(call_content(entry) == sent for entry in entries)
 
 
-def _content(fragment: Fragment) -> tuple[str, str, str]:
+def call_content(fragment: Fragment) -> tuple[str, str, str]:
+    """Return a fragment's name and arguments, so that fragments can be compared."""
     return fragment.name or "", fragment.arguments or "", fragment.object_arguments or ""

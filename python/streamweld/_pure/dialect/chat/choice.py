@@ -14,6 +14,7 @@ from streamweld._pure.assemble.rule_context import byte_length
 from streamweld._pure.dialect.chat.calls import (
     NO_CALLS,
     TOOL_USE_LISTS,
+    call_content,
     call_members,
     calls_member,
     continues_tool_use,
@@ -367,8 +368,10 @@ class ChoiceReader:
         for holder, here, names, main in sources:
             used += self._tools.calls.plain_calls(chunk.payload, holder, here, ordered(names & main), notes)
             left += self._tools.calls.plain_calls(chunk.payload, holder, here, ordered(names - main), notes)
+        known = {call_content(fragment) for fragment in used}
         for fragment in left:
-            self._side_calls.add(fragment, used)
+            if call_content(fragment) not in known:
+                self._side_calls.add(fragment)
 
     def _continues(self, chunk: Chunk, message: Mapping[str, Any], *, final: bool) -> bool:
         """Return whether `message` must be decoded as a delta.

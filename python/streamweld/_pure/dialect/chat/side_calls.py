@@ -42,11 +42,11 @@ class SideCalls:
         self._legacy: _SideCall | None = None  # the last call in `function_call`, whose arguments may follow in pieces
         self._size = 0
 
-    def add(self, fragment: Fragment, beside: list[Fragment]) -> None:
-        """Store a call unless it repeats a fragment of the same payload (`beside`) or a call so far."""
+    def add(self, fragment: Fragment) -> None:
+        """Store a call unless it repeats a call so far. The caller compares it with the other calls of the payload."""
         text = _text(fragment)
         key = (fragment.id, fragment.name, text)
-        if not any(key) or key in self._known or is_repeated(fragment, beside):
+        if not any(key) or key in self._known:
             return
         if self._assembler.compare_call(self._index, fragment.id, fragment.name or "", text) != "repeated":
             self._known.add(key)

@@ -198,13 +198,15 @@ fn listed_calls<'a>(
 
 /// Returns true if a call in `tool_calls` of the same delta or message has the same name and arguments as `legacy`.
 pub(crate) fn is_repeated(legacy: &Fragment<'_>, entries: &[Fragment<'_>]) -> bool {
-    let sent = content(legacy);
-    entries.iter().any(|entry| content(entry) == sent)
+    let sent = call_content(legacy);
+    entries.iter().any(|entry| call_content(entry) == sent)
 }
 
 /// Returns a fragment's name and arguments, with empty values in place of absent ones, so that fragments can be
 /// compared.
-fn content<'f>(fragment: &'f Fragment<'_>) -> (&'f str, Option<&'f Text<'f>>, &'f str) {
+pub(crate) fn call_content<'f>(
+    fragment: &'f Fragment<'_>,
+) -> (&'f str, Option<&'f Text<'f>>, &'f str) {
     (
         fragment.name.as_deref().unwrap_or_default(),
         fragment.arguments.as_ref().filter(|text| !text.is_empty()),

@@ -66,6 +66,7 @@ use crate::model::unmodelled::ChoiceFacts;
 use crate::model::unmodelled::ReasoningFacts;
 use crate::model::unmodelled::Unmodelled;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::mem;
 use std::sync::LazyLock;
 
@@ -455,8 +456,11 @@ impl ChoiceState {
         for place in [delta, message].into_iter().chain(beside).flatten() {
             used.extend(calls::main_calls(place, limit, notes));
         }
+        let used: HashSet<_> = used.iter().map(calls::call_content).collect();
         for fragment in &left {
-            self.side_calls.add(wire, self.index, fragment, &used)?;
+            if !used.contains(&calls::call_content(fragment)) {
+                self.side_calls.add(wire, self.index, fragment)?;
+            }
         }
         Ok(true)
     }

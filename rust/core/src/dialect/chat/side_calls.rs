@@ -36,13 +36,12 @@ pub(crate) struct SideCalls {
 }
 
 impl SideCalls {
-    /// Stores a call unless it repeats a fragment of the same payload (`beside`) or a call so far.
+    /// Stores a call unless it repeats a call so far. The caller compares it with the other calls of the payload.
     pub(crate) fn add(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
         choice: i32,
         fragment: &Fragment<'_>,
-        beside: &[Fragment<'_>],
     ) -> ParseResult {
         let text = text(fragment);
         let owned = |word: &Option<Cow<'_, str>>| word.as_deref().map(str::to_owned);
@@ -51,7 +50,7 @@ impl SideCalls {
             owned(&fragment.name),
             text.clone().into_owned(),
         );
-        if is_blank(fragment, &text) || self.known.contains(&key) || is_repeated(fragment, beside) {
+        if is_blank(fragment, &text) || self.known.contains(&key) {
             return Ok(());
         }
         let (id, name) = (key.0.as_deref(), key.1.as_deref().unwrap_or_default());

@@ -5,12 +5,10 @@ Rows A1 to A5, B1, B7, C2 to C4, C17 and D1 to D6 of the threat list.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from streamweld.errors import StreamError
@@ -23,11 +21,10 @@ from tests.support.places import REPOSITORY
 from tests.support.servers.wire import call, chunk, end, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
 ROOT = REPOSITORY
 SLACK = MIB
-NO_LIMITS: Mapping[str, Any] = dict.fromkeys(field.name for field in fields(Limits))
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -86,7 +83,7 @@ def test_limits_to_the_byte(backend: str, by: int) -> None:
 
 
 def feeding(
-    backend: str, pieces: Iterable[bytes], policy: Policy | str = "standard", **limits: int | None
+    backend: str, pieces: Iterable[bytes], policy: Policy | str = "standard", **limits: int
 ) -> Callable[[], object]:
     ready = list(pieces)
 
@@ -122,27 +119,6 @@ def test_d2_many_data_lines_in_one_event(backend: str) -> None:
         return in_reads(b'data: {"choices":\n' + b"data:\n" * n + b"data: []}\n\n" + end("stop"), PIECE)
 
     assert_linear_work(lambda n: feeding(backend, body(n)), scale(backend, 100_000))
-
-
-@pytest.mark.parametrize("place", ["message", "choice", "chunk"])
-def test_two_lists_of_different_calls_in_one_chunk(backend: str, place: str) -> None:
-    """Each call of the second list is compared with those of the first, but not one by one."""
-
-    def calls(name: str, count: int) -> list[dict[str, Any]]:
-        function = {"name": name, "arguments": "{}"}
-        return [{"index": n, "id": f"{name}{n}", "type": "function", "function": function} for n in range(count)]
-
-    def body(count: int) -> list[bytes]:
-        second = {"tool_calls": calls("g", count)}
-        choice: dict[str, Any] = {"index": 0, "delta": {"tool_calls": calls("f", count)}, "finish_reason": "tool_calls"}
-        if place == "message":
-            choice["message"] = second
-        elif place == "choice":
-            choice |= second
-        document = {"choices": [choice], **(second if place == "chunk" else {})}
-        return in_reads(b"data: " + json.dumps(document).encode() + b"\n\ndata: [DONE]\n\n", PIECE)
-
-    assert_linear_work(lambda n: feeding(backend, body(n), **NO_LIMITS), scale(backend, 2000))
 
 
 def test_d3_arguments_one_byte_at_a_time(backend: str) -> None:

@@ -58,6 +58,7 @@ class Shape:
     head: str = ""
     tail: str = ""
     joint: str = ""  # separator between two elements
+    between: str = ""  # separator between two passes
     source: Shape | None = None  # the stream that is converted, if any
 
     @property
@@ -67,11 +68,11 @@ class Shape:
     def body(self, n: int) -> bytes:
         if self.source is not None:
             return _converted(self.source, n, self.dialect)
-        made: list[str] = [self.head]
+        made: list[str] = []
         for place, text in enumerate(self.passes):
             numbers = range(n - 1, -1, -1) if place in self.backwards else range(n)
             made.append(self.joint.join([_numbered(text, number) for number in numbers]))
-        return "".join([*made, self.tail]).encode()
+        return f"{self.head}{self.between.join(made)}{self.tail}".encode()
 
 
 @cache
@@ -136,7 +137,9 @@ def table() -> Table:
 def _arranged(dialect: str, usual: Row, row: Row) -> Iterator[Shape]:
     lines = row.lines
     if row.is_list:
-        yield Shape(dialect, row.name, (lines["one"],), head=lines["before"], tail=lines["behind"], joint=",")
+        passes = tuple([lines[kind] for kind in ("one", "other") if kind in lines])
+        head, between, tail = lines["before"], lines.get("between", ""), lines["behind"]
+        yield Shape(dialect, row.name, passes, head=head, tail=tail, joint=",", between=between)
         return
     head, tail = [lines.get(kind, usual.lines.get(kind, "")) for kind in ("head", "tail")]
     seen: set[tuple[tuple[str, ...], frozenset[int]]] = set()

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::iter;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -154,12 +155,17 @@ fn arranged(dialect: &str, usual: &Row, row: Row) -> Vec<Stream> {
     if row.is_list {
         let text = |kind| row.text(kind).unwrap();
         let (before, one, behind) = (text("before"), text("one"), text("behind"));
+        let (between, other) = (row.text("between").unwrap_or_default(), row.text("other"));
         return vec![Stream {
             dialect: dialect.to_owned(),
             name: row.name,
             body: Box::new(move |count| {
-                let all: Vec<String> = (0..count).map(|place| numbered(&one, place)).collect();
-                format!("{before}{}{behind}", all.join(",")).into_bytes()
+                let list = |element: &String| {
+                    let all: Vec<String> = (0..count).map(|n| numbered(element, n)).collect();
+                    all.join(",")
+                };
+                let lists: Vec<String> = iter::once(&one).chain(&other).map(list).collect();
+                format!("{before}{}{behind}", lists.join(&between)).into_bytes()
             }),
         }];
     }

@@ -2,7 +2,7 @@
 
 Constraints: `items`, `content`, `assistant_content`, `text_types`, `file_types`, `strip_fields`, `required_members`,
 `not_null`, `members`, `annotations`, `media_types`, `plain_media`, `rejected_blocks`, `file_ids`, `image_details`,
-`free_form_tools`, `arguments`, `result_value`, `content_or_calls`, and the constraints on empty text, messages, results
+`url_schemes`, `file_names`, `free_form_tools`, `arguments`, `result_value`, `content_or_calls`, and the constraints on empty text, messages, results
 and documents.
 """
 
@@ -104,6 +104,13 @@ def _medium(block: Block, report: Report) -> None:
         report.add("content_kind", block.path, f"{block.type} as a string", "plain_media")
     if report.fact("file_ids") is False and raw.get("file_id") is not None:
         report.add("content_kind", block.path, "a file id", "file_ids")
+    schemes, url = report.fact("url_schemes"), (as_json(raw.get("source")) or {}).get("url")
+    if schemes is not None and isinstance(url, str) and url.partition(":")[0].lower() not in schemes:
+        report.add("content_kind", block.path, "a URL with this scheme", "url_schemes")
+    file = as_json(raw.get("file")) or raw
+    if report.fact("file_names") == "required" and block.kind == "file" and file.get("file_data"):
+        if not file.get("filename"):
+            report.add("document_name", block.path, "", "file_names")
     details = report.fact("image_details")
     if details is not None and raw.get("detail") is not None and raw["detail"] not in details:
         report.add("content_kind", block.path, f"the level of detail {raw['detail']}", "image_details")
@@ -113,8 +120,7 @@ def _format(raw: Json) -> str | None:
     """Return the format in a media block, as spelled in `media_types`, or None if the block does not specify one."""
     source = as_json(raw.get("source")) or {}
     if isinstance(source.get("media_type"), str) and source.get("type") == "base64":
-        name = str(source["media_type"]).rpartition("/")[2]
-        return {"jpg": "jpeg"}.get(name, name)
+        return str(source["media_type"]).rpartition("/")[2]
     for name in ("input_audio", "image", "document", "video"):
         form = (as_json(raw.get(name)) or {}).get("format")
         if isinstance(form, str):

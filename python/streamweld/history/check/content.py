@@ -2,8 +2,8 @@
 
 Constraints: `items`, `content`, `assistant_content`, `text_types`, `file_types`, `strip_fields`, `required_members`,
 `not_null`, `members`, `annotations`, `media_types`, `plain_media`, `rejected_blocks`, `file_ids`, `image_details`,
-`url_schemes`, `file_names`, `free_form_tools`, `arguments`, `result_value`, `content_or_calls`, and the constraints on empty text, messages, results
-and documents.
+`free_form_tools`, `arguments`, `result_value`, `content_or_calls`, `url_schemes`, `file_names`, and the
+constraints on empty text, messages, results and documents.
 """
 
 from __future__ import annotations
@@ -108,9 +108,9 @@ def _medium(block: Block, report: Report) -> None:
     if schemes is not None and isinstance(url, str) and url.partition(":")[0].lower() not in schemes:
         report.add("content_kind", block.path, "a URL with this scheme", "url_schemes")
     file = as_json(raw.get("file")) or raw
-    if report.fact("file_names") == "required" and block.kind == "file" and file.get("file_data"):
-        if not file.get("filename"):
-            report.add("document_name", block.path, "", "file_names")
+    nameless = block.kind == "file" and file.get("file_data") and not file.get("filename")
+    if nameless and report.fact("file_names") == "required":
+        report.add("document_name", block.path, "", "file_names")
     details = report.fact("image_details")
     if details is not None and raw.get("detail") is not None and raw["detail"] not in details:
         report.add("content_kind", block.path, f"the level of detail {raw['detail']}", "image_details")

@@ -356,6 +356,8 @@ class _Cleaner:
         names: set[str] = {"name"} if isinstance(part, Result) else set()
         if isinstance(part, Call) and part.signature:
             names = {DETAILS, *SIGNATURE_MEMBERS}
+        elif isinstance(part, Text) and part.signature:
+            names = {*SIGNATURE_MEMBERS}
         sent = members_of(raw)
         if (DETAILS in sent and DETAILS in known) or (THINKING_BLOCKS in sent and THINKING_BLOCKS in known):
             names |= {"reasoning", "reasoning_content"}  # copies for display

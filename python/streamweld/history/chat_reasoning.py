@@ -36,8 +36,8 @@ __all__ = [
     "reasoning_member",
     "signature_member",
     "signature_value",
-    "text_signatures",
     "text_signature_member",
+    "text_signatures",
     "whole_entries",
     "write_details",
 ]

@@ -28,6 +28,7 @@ _NO_CONTENT: Final[tuple[Kind, ...]] = ("reasoning", "call", "result", "referenc
 _MEDIA: Final[tuple[Kind, ...]] = ("image", "audio", "video", "file")
 _CONTENT: Final[frozenset[Kind]] = frozenset({"text", *_MEDIA})
 _REASONING: Final = ("reasoning_content", "reasoning")  # members with their own rules
+_STRIPPED: Final[Mapping[Kind, str]] = {"text": "text", "call": "function_call", "reasoning": "reasoning"}
 _LONE: Final = re.compile("[\ud800-\udfff]")
 _ROLES: Final[Mapping[str, str]] = {"developer": "system"}
 
@@ -140,7 +141,7 @@ def _members(message: Message, report: Report) -> None:
     known = report.facts("members")
     if message.wire != "function":  # a function message must have a name
         _beyond(message.raw, message.path, known.get(message.role), report)
-    kinds, file_types, texts = report.fact("annotations"), report.fact("file_types"), strip.get("text", ())
+    kinds, file_types = report.fact("annotations"), report.fact("file_types")
     for block in message.blocks:
         if block.raw.__class__ is str and not block.inner:
             continue  # content that is a string has no members
@@ -153,6 +154,9 @@ def _members(message: Message, report: Report) -> None:
                 continue
             if inner.kind != "file" or inner.type in (file_types or (inner.type,)):
                 _beyond(inner.json, inner.path, known.get(inner.kind), report)
+        for name in strip.get(_STRIPPED.get(block.kind, ""), ()) if message.item == "message" else ():
+            if block.json.get(name) is not None:
+                report.add("replayed_member", (*block.path, name), name, "strip_fields")
         if block.kind != "text":
             continue
         annotations: Any = block.json.get("annotations")
@@ -161,9 +165,6 @@ def _members(message: Message, report: Report) -> None:
                 kind = (as_json(one) or {}).get("type")
                 if kind not in kinds:
                     report.add("replayed_member", (*block.path, "annotations", n), str(kind), "annotations")
-        for name in texts:
-            if block.json.get(name) is not None:
-                report.add("replayed_member", (*block.path, name), name, "strip_fields")
 
 
 def _encoding(message: Message, report: Report) -> None:

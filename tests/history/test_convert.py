@@ -276,3 +276,19 @@ def test_the_package_is_imported_when_it_is_asked_for() -> None:
     code = "import sys, streamweld; assert 'streamweld.history' not in sys.modules; print(streamweld.history.convert)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.startswith("<function convert"), done.stderr
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "gemini", "anthropic", "bedrock-converse"])
+def test_numbers_that_are_not_finite_become_null(target: Any) -> None:
+    """JSON has no NaN. Its encoders write null, or text that the server rejects."""
+    call = {"type": "tool_use", "id": "a", "name": "f", "input": {"x": float("nan"), "y": [float("-inf"), None, 1.5]}}
+    result = {"type": "tool_result", "tool_use_id": "a", "content": "r"}
+    history = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [result]},
+    ]
+    made = convert(history, source="anthropic", target=target)
+    assert [edit.path for edit in made.edits if edit.rule == "arguments_form"] == ["/1/content/0"]
+    back = convert(made.payload, target="anthropic", source=target)
+    assert back.payload["messages"][1]["content"][0]["input"] == {"x": None, "y": [None, None, 1.5]}

@@ -292,3 +292,13 @@ def test_numbers_that_are_not_finite_become_null(target: Any) -> None:
     assert [edit.path for edit in made.edits if edit.rule == "arguments_form"] == ["/1/content/0"]
     back = convert(made.payload, target="anthropic", source=target)
     assert back.payload["messages"][1]["content"][0]["input"] == {"x": None, "y": [None, None, 1.5]}
+
+
+def test_a_dumped_content_of_google_genai() -> None:
+    """`Content.model_dump()` returns bytes for data and signatures."""
+    parts = [{"inline_data": {"data": b"\x89PNG", "mime_type": "image/png"}}]
+    said = [{"text": "a", "thought_signature": b"abc"}]
+    history = [{"role": "user", "parts": parts}, {"role": "model", "parts": said}]
+    assert convert(history, source="gemini", target="gemini").payload["contents"] is history
+    made = convert(history, source="gemini", target="ai-sdk-model")
+    assert made.payload["messages"][1]["content"][0]["providerOptions"] == {"google": {"thoughtSignature": "YWJj"}}

@@ -135,9 +135,12 @@ def _content(
     if isinstance(part, Opaque):
         if part.dialect == context.family and part.kind not in (context.fact("rejected_blocks") or ()):
             return part
-        gone = part.raw
-        context.lose(part.kind, part.path, "only the source's own format can represent this part", gone)
-        return None
+        text = _text_within(part)
+        why = "the target can represent only the text of this part"
+        if not text:
+            why = "only the source's own format can represent this part"
+        context.lose(part.kind, part.path, why, part.raw)
+        return Text(text=text, path=part.path) if text else None
     if isinstance(part, Text):
         if part.signature:  # empty text may be sent only for its signature
             return part
@@ -185,6 +188,18 @@ def _content(
     context.edit("content_kind", part.path, f"replaced a part of kind {part.kind} with a note", gone)
     note = f"[{part.kind} omitted{': ' + part.filename if part.filename else ''}]"
     return Text(text=note, path=part.path, origin=part.origin, at=part.at, touched=True)
+
+
+def _text_within(part: Opaque) -> str:
+    """Return the text of Anthropic's search result, or of its document that consists of blocks."""
+    raw = members_of(part.raw)
+    if part.dialect != "anthropic" or part.kind not in ("search_result", "document"):
+        return ""
+    content: Any = raw.get("content") if part.kind == "search_result" else members_of(raw.get("source")).get("content")
+    if isinstance(content, str):
+        return content
+    texts = [members_of(block).get("text") for block in content] if isinstance(content, list) else []
+    return "\n\n".join([text for text in texts if isinstance(text, str) and text.strip()])
 
 
 def _canonical(part: Media, context: Context, *, foreign: bool) -> Media:

@@ -13,7 +13,7 @@ A target has the member if the constraint `members` of its profile lists it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld.history.model import members_of
 
@@ -96,12 +96,11 @@ def signature_value(name: str, signature: str) -> Any:
 
 def text_signatures(message: Json) -> list[str]:
     """Return the signatures that LiteLLM lists for a message, other than those of its calls."""
-    listed: Any = members_of(message.get(PROVIDER_FIELDS)).get(_SIGNATURES)
-    calls: Any = message.get("tool_calls")
-    if not isinstance(listed, list):
-        return []
-    signed = {call_signature(members_of(call)) for call in cast("list[Any]", calls)} if isinstance(calls, list) else ()
-    return [one for one in cast("list[Any]", listed) if isinstance(one, str) and one and one not in signed]
+    found, sent = members_of(message.get(PROVIDER_FIELDS)).get(_SIGNATURES), message.get("tool_calls")
+    listed: list[Any] = found if found.__class__ is list else []
+    calls: list[Any] = sent if sent.__class__ is list else []
+    signed = {call_signature(members_of(call)) for call in calls}
+    return [one for one in listed if isinstance(one, str) and one and one not in signed]
 
 
 def lists_one_text(message: Json) -> bool:

@@ -135,12 +135,12 @@ def _content(
     if isinstance(part, Opaque):
         if part.dialect == context.family and part.kind not in (context.fact("rejected_blocks") or ()):
             return part
-        text = _text_within(part)
+        within = _text_within(part)
         why = "the target can represent only the text of this part"
-        if not text:
+        if not within:
             why = "only the source's own format can represent this part"
         context.lose(part.kind, part.path, why, part.raw)
-        return Text(text=text, path=part.path) if text else None
+        return Text(text=within, path=part.path) if within else None
     if isinstance(part, Text):
         if part.signature:  # empty text may be sent only for its signature
             return part

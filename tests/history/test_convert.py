@@ -276,3 +276,29 @@ def test_the_package_is_imported_when_it_is_asked_for() -> None:
     code = "import sys, streamweld; assert 'streamweld.history' not in sys.modules; print(streamweld.history.convert)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.startswith("<function convert"), done.stderr
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "gemini", "anthropic", "bedrock-converse"])
+def test_numbers_that_are_not_finite_become_null(target: Any) -> None:
+    """JSON has no NaN. Its encoders write null, or text that the server rejects."""
+    call = {"type": "tool_use", "id": "a", "name": "f", "input": {"x": float("nan"), "y": [float("-inf"), None, 1.5]}}
+    result = {"type": "tool_result", "tool_use_id": "a", "content": "r"}
+    history = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [result]},
+    ]
+    made = convert(history, source="anthropic", target=target)
+    assert [edit.path for edit in made.edits if edit.rule == "arguments_form"] == ["/1/content/0"]
+    back = convert(made.payload, target="anthropic", source=target)
+    assert back.payload["messages"][1]["content"][0]["input"] == {"x": None, "y": [None, None, 1.5]}
+
+
+def test_a_dumped_content_of_google_genai() -> None:
+    """`Content.model_dump()` returns bytes for data and signatures."""
+    parts = [{"inline_data": {"data": b"\x89PNG", "mime_type": "image/png"}}]
+    said = [{"text": "a", "thought_signature": b"abc"}]
+    history = [{"role": "user", "parts": parts}, {"role": "model", "parts": said}]
+    assert convert(history, source="gemini", target="gemini").payload["contents"] is history
+    made = convert(history, source="gemini", target="ai-sdk-model")
+    assert made.payload["messages"][1]["content"][0]["providerOptions"] == {"google": {"thoughtSignature": "YWJj"}}

@@ -5,7 +5,7 @@ MiniMax list texts, summaries, signatures and encrypted reasoning in `reasoning_
 (https://openrouter.ai/docs/use-cases/reasoning-tokens); the `format` of each detail identifies the vendor that issued
 it. Google's endpoint puts the signature of a call, or of the message's text, into `extra_content`
 (https://ai.google.dev/gemini-api/docs/thought-signatures). LiteLLM puts the signature of a call into its
-`provider_specific_fields` (https://docs.litellm.ai/blog/gemini_3).
+`provider_specific_fields`, and lists those of all parts in the message's (https://docs.litellm.ai/blog/gemini_3).
 
 A target has the member if the constraint `members` of its profile lists it.
 """
@@ -25,15 +25,19 @@ if TYPE_CHECKING:
 __all__ = [
     "DETAILS",
     "EXTRA_CONTENT",
+    "PROVIDER_FIELDS",
     "SIGNATURE_MEMBERS",
     "THINKING_BLOCKS",
     "call_signature",
     "detailed_proof",
     "issuer_of",
+    "lists_one_text",
     "member_signature",
     "reasoning_member",
     "signature_member",
     "signature_value",
+    "text_signature_member",
+    "text_signatures",
     "whole_entries",
     "write_details",
 ]
@@ -42,11 +46,12 @@ Json: TypeAlias = Mapping[str, Any]
 DETAILS: Final = "reasoning_details"
 THINKING_BLOCKS: Final = "thinking_blocks"
 EXTRA_CONTENT: Final = "extra_content"
-_PROVIDER_FIELDS: Final = "provider_specific_fields"
+PROVIDER_FIELDS: Final = "provider_specific_fields"
+_SIGNATURES: Final = "thought_signatures"
 # The members of a call that may contain its signature, in the order in which they are read, with the path in them.
 SIGNATURE_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     EXTRA_CONTENT: ("google", "thought_signature"),
-    _PROVIDER_FIELDS: ("thought_signature",),
+    PROVIDER_FIELDS: ("thought_signature",),
 }
 _ISSUERS: Final = {
     "anthropic-claude-v1": "anthropic",
@@ -87,6 +92,30 @@ def signature_value(name: str, signature: str) -> Any:
     for step in reversed(SIGNATURE_MEMBERS[name]):
         value = {step: value}
     return value
+
+
+def text_signatures(message: Json) -> list[str]:
+    """Return the signatures that LiteLLM lists for a message, other than those of its calls."""
+    found, sent = members_of(message.get(PROVIDER_FIELDS)).get(_SIGNATURES), message.get("tool_calls")
+    listed: list[Any] = found if found.__class__ is list else []
+    calls: list[Any] = sent if sent.__class__ is list else []
+    signed = {call_signature(members_of(call)) for call in calls}
+    return [one for one in listed if isinstance(one, str) and one and one not in signed]
+
+
+def lists_one_text(message: Json) -> bool:
+    """Return whether LiteLLM's member contains only signatures, and at most one that is not of a call."""
+    return members_of(message.get(PROVIDER_FIELDS)).keys() == {_SIGNATURES} and len(text_signatures(message)) < 2
+
+
+def text_signature_member(signature: str, listed: Collection[str]) -> dict[str, Any]:
+    """Return the member for the signature of a message's text, or an empty dictionary if the target has none.
+
+    `listed`: the members that the target's schema lists for an assistant message.
+    """
+    if EXTRA_CONTENT in listed:
+        return {EXTRA_CONTENT: signature_value(EXTRA_CONTENT, signature)}
+    return {PROVIDER_FIELDS: {_SIGNATURES: [signature]}} if PROVIDER_FIELDS in listed else {}
 
 
 def signature_member(listed: Collection[str]) -> str | None:

@@ -11,7 +11,11 @@ if TYPE_CHECKING:
 
     from streamweld.history.model import Media
 
-__all__ = ["detected", "is_concrete", "short_form", "takes", "text_of"]
+__all__ = ["canonical", "detected", "is_concrete", "short_form", "standard_base64", "takes", "text_of"]
+
+_ALIASES: Final = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png"}
+_PCM: Final = frozenset({"audio/l16", "audio/pcm"})  # raw samples, which cannot be played without the parameters
+_STANDARD: Final = str.maketrans("-_", "+/")
 
 _SHORT: Final = {
     "jpg": "jpeg",
@@ -54,6 +58,21 @@ _BEGINNINGS: Final = (
 _CONTAINERS: Final = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
 _TEXTUAL: Final = frozenset({"json", "xml", "javascript", "x-javascript", "yaml", "x-yaml", "toml", "x-sh", "sql"})
 _HEAD: Final = 24  # number of base64 characters that contain the bytes needed for detection
+
+
+def canonical(media_type: str) -> str:
+    """Return a media type in lower case, without parameters, and with the registered name of an image format.
+
+    >>> canonical("image/JPG;charset=utf-8")
+    'image/jpeg'
+    """
+    name = media_type.partition(";")[0].strip().lower()
+    return media_type if name in _PCM else _ALIASES.get(name, name)
+
+
+def standard_base64(data: str) -> str:
+    """Return base64 data in the standard alphabet. Pydantic, and therefore google-genai, uses the URL-safe one."""
+    return data.translate(_STANDARD) if "-" in data or "_" in data else data
 
 
 def short_form(media_type: str, kind: str) -> str:

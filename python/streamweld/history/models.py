@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["claude_version"]
+__all__ = ["claude_version", "gemini_generation"]
 
 # Matches `claude-opus-4-6`, `claude-opus-4-20250514` (version 4), `us.anthropic.claude-opus-4-6-v1`, and
 # `claude-sonnet-4.5`.
 _CLAUDE: Final = re.compile(r"claude-[a-z]+-(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
+
+_GEMINI: Final = re.compile(r"gemini-(\d{1,2})(?!\d)")
 
 
 def claude_version(model: str | None) -> tuple[int, int] | None:
@@ -20,3 +22,13 @@ def claude_version(model: str | None) -> tuple[int, int] | None:
     """
     found = None if model is None else _CLAUDE.search(model)
     return None if found is None else (int(found[1]), int(found[2] or 0))
+
+
+def gemini_generation(model: str | None) -> int | None:
+    """Return the generation of a Gemini model, or None for other models.
+
+    >>> gemini_generation("models/gemini-3-pro-preview")
+    3
+    """
+    found = None if model is None else _GEMINI.search(model)
+    return None if found is None else int(found[1])

@@ -28,7 +28,8 @@ __all__ = ["STORED", "items_of", "payload_of", "plain_items"]
 _NAMES: Final = ("messages", "input", "contents")
 _MODEL: Final = {"bedrock-converse": "modelId", "ai-sdk-ui": None}  # the member with the model's name, if not `model`
 _NO_THINKING: Final = (
-    "the current tool turn has no thinking block of this provider, and the API requires one while thinking is enabled"
+    "the current tool turn, or the beginning of the response, has no thinking block of this provider, and the API "
+    "requires one while thinking is enabled"
 )
 STORED: Final = ("previous_response_id", "conversation")  # members that refer to turns stored by the server
 _NOT_CONVERTED: Final = "history.convert converts only messages; use streamweld.requests.convert for complete requests"
@@ -137,7 +138,8 @@ def payload_of(
 
 
 def _lacks_thinking(thinking: Any, messages: Sequence[Any], context: Context) -> bool:
-    """Return whether thinking is enabled although the unfinished tool turn does not begin with a thinking block.
+    """Return whether thinking is enabled although the unfinished tool turn, or the beginning of the response, does not
+    start with a thinking block.
 
     The API rejects such requests: "a final assistant message must start with a thinking block". With adaptive thinking,
     the block is optional.
@@ -147,10 +149,12 @@ def _lacks_thinking(thinking: Any, messages: Sequence[Any], context: Context) ->
     last_assistant = next(
         (n for n in range(len(messages) - 1, -1, -1) if members_of(messages[n]).get("role") == "assistant"), None
     )
-    if last_assistant is None or last_assistant == len(messages) - 1:
+    if last_assistant is None:
         return False
     content: Any = messages[last_assistant].get("content")
     kinds = [members_of(block).get("type") for block in content] if isinstance(content, list) else []
+    if last_assistant == len(messages) - 1:
+        return "tool_use" not in kinds and kinds[:1] not in (["thinking"], ["redacted_thinking"])
     answers: Any = members_of(messages[-1]).get("content")
     answered = isinstance(answers, list) and any(members_of(block).get("type") == "tool_result" for block in answers)
     return answered and "tool_use" in kinds and kinds[0] not in ("thinking", "redacted_thinking")

@@ -2,8 +2,8 @@
 
 Constraints: `items`, `content`, `assistant_content`, `text_types`, `file_types`, `strip_fields`, `required_members`,
 `not_null`, `members`, `annotations`, `media_types`, `plain_media`, `rejected_blocks`, `file_ids`, `image_details`,
-`free_form_tools`, `arguments`, `result_value`, `content_or_calls`, and the constraints on empty text, messages, results
-and documents.
+`free_form_tools`, `arguments`, `result_value`, `content_or_calls`, `url_schemes`, `file_names`, and the
+constraints on empty text, messages, results and documents.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ _NO_CONTENT: Final[tuple[Kind, ...]] = ("reasoning", "call", "result", "referenc
 _MEDIA: Final[tuple[Kind, ...]] = ("image", "audio", "video", "file")
 _CONTENT: Final[frozenset[Kind]] = frozenset({"text", *_MEDIA})
 _REASONING: Final = ("reasoning_content", "reasoning")  # members with their own rules
+_STRIPPED: Final[Mapping[Kind, str]] = {"text": "text", "call": "function_call", "reasoning": "reasoning"}
 _LONE: Final = re.compile("[\ud800-\udfff]")
 _ROLES: Final[Mapping[str, str]] = {"developer": "system"}
 
@@ -104,6 +105,13 @@ def _medium(block: Block, report: Report) -> None:
         report.add("content_kind", block.path, f"{block.type} as a string", "plain_media")
     if report.fact("file_ids") is False and raw.get("file_id") is not None:
         report.add("content_kind", block.path, "a file id", "file_ids")
+    schemes, url = report.fact("url_schemes"), (as_json(raw.get("source")) or {}).get("url")
+    if schemes is not None and isinstance(url, str) and url.partition(":")[0].lower() not in schemes:
+        report.add("content_kind", block.path, "a URL with this scheme", "url_schemes")
+    file = as_json(raw.get("file")) or raw
+    nameless = block.kind == "file" and file.get("file_data") and not file.get("filename")
+    if nameless and report.fact("file_names") == "required":
+        report.add("document_name", block.path, "", "file_names")
     details = report.fact("image_details")
     if details is not None and raw.get("detail") is not None and raw["detail"] not in details:
         report.add("content_kind", block.path, f"the level of detail {raw['detail']}", "image_details")
@@ -113,8 +121,7 @@ def _format(raw: Json) -> str | None:
     """Return the format in a media block, as spelled in `media_types`, or None if the block does not specify one."""
     source = as_json(raw.get("source")) or {}
     if isinstance(source.get("media_type"), str) and source.get("type") == "base64":
-        name = str(source["media_type"]).rpartition("/")[2]
-        return {"jpg": "jpeg"}.get(name, name)
+        return str(source["media_type"]).rpartition("/")[2]
     for name in ("input_audio", "image", "document", "video"):
         form = (as_json(raw.get(name)) or {}).get("format")
         if isinstance(form, str):
@@ -134,7 +141,7 @@ def _members(message: Message, report: Report) -> None:
     known = report.facts("members")
     if message.wire != "function":  # a function message must have a name
         _beyond(message.raw, message.path, known.get(message.role), report)
-    kinds, file_types, texts = report.fact("annotations"), report.fact("file_types"), strip.get("text", ())
+    kinds, file_types = report.fact("annotations"), report.fact("file_types")
     for block in message.blocks:
         if block.raw.__class__ is str and not block.inner:
             continue  # content that is a string has no members
@@ -147,6 +154,9 @@ def _members(message: Message, report: Report) -> None:
                 continue
             if inner.kind != "file" or inner.type in (file_types or (inner.type,)):
                 _beyond(inner.json, inner.path, known.get(inner.kind), report)
+        for name in strip.get(_STRIPPED.get(block.kind, ""), ()) if message.item == "message" else ():
+            if block.json.get(name) is not None:
+                report.add("replayed_member", (*block.path, name), name, "strip_fields")
         if block.kind != "text":
             continue
         annotations: Any = block.json.get("annotations")
@@ -155,9 +165,6 @@ def _members(message: Message, report: Report) -> None:
                 kind = (as_json(one) or {}).get("type")
                 if kind not in kinds:
                     report.add("replayed_member", (*block.path, "annotations", n), str(kind), "annotations")
-        for name in texts:
-            if block.json.get(name) is not None:
-                report.add("replayed_member", (*block.path, name), name, "strip_fields")
 
 
 def _encoding(message: Message, report: Report) -> None:

@@ -38,6 +38,10 @@ def check_reasoning(view: View, report: Report) -> None:
         _fields(view, facts, report)
     if accept == "blocks":
         _enabled(view, report)
+    if facts.get("followed"):
+        for message in view.messages:
+            if message.role == "assistant" and message.blocks and message.blocks[-1].kind == "reasoning":
+                report.add("reasoning_alone", message.blocks[-1].path, message.blocks[-1].type, "reasoning")
 
 
 def _place(message: Message, block: Block, facts: Mapping[str, Any], report: Report) -> None:
@@ -92,16 +96,19 @@ def _thinks(payload: Mapping[str, Any]) -> bool:
 
 
 def _enabled(view: View, report: Report) -> None:
-    """Check that, with thinking enabled, the assistant message of an unfinished tool turn begins with reasoning."""
+    """Check that, with thinking enabled, the assistant message of an unfinished tool turn, or the beginning of the
+    response, starts with reasoning.
+    """
     thinking = view.payload.get("thinking")
     kind = thinking.get("type") if isinstance(thinking, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if kind != "enabled":
         return
     said = [n for n, message in enumerate(view.messages) if message.role == "assistant"]
-    asking = view.messages[said[-1]] if said and said[-1] < len(view.messages) - 1 else None
-    if asking is None or not asking.of("call") or asking.blocks[0].kind == "reasoning":
+    asking = view.messages[said[-1]] if said else None
+    if asking is None or not asking.blocks or asking.blocks[0].kind == "reasoning":
         return
-    if view.messages[-1].of("result"):
+    final = view.messages[-1]
+    if asking is final or (asking.of("call") and final.of("result")):
         report.add("reasoning_dropped", asking.path, "", "reasoning")
 
 

@@ -49,7 +49,11 @@ def _has(*names: str) -> Callable[[Mapping[str, Any]], bool]:
 
 
 def _accepts_reasoning(kind: str) -> Callable[[Mapping[str, Any]], bool]:
-    return lambda constraints: (constraints.get("reasoning") or EMPTY).get("accept") == kind
+    return lambda constraints: _reasoning(constraints).get("accept") == kind
+
+
+def _reasoning(constraints: Mapping[str, Any]) -> Mapping[str, Any]:
+    return constraints.get("reasoning") or EMPTY
 
 
 # The passes in their order, each with a property of the survey and a test of the target's constraints. If either is
@@ -74,6 +78,7 @@ ORDER: Final[tuple[tuple[_Run, str | None, Callable[[Mapping[str, Any]], bool] |
     (items.run, None, _has(*items.CONSTRAINTS)),
     (order.run, "calls", _has("call_order", "content_or_calls", "calls_together")),
     (text_embedding.run, None, _has("text_embedding")),
+    (reasoning.run_followed, "reasoned", lambda constraints: bool(_reasoning(constraints).get("followed"))),
     (roles.run, None, roles.applies),
     (reasoning.run_field, None, _accepts_reasoning("field")),
 )

@@ -1,15 +1,27 @@
 """Keep approvals of tool calls for AI SDK targets, and remove them for all other targets.
 
-A response must follow its request, and a request must follow its call.
+For other targets, a denied call without a result gets one, which contains the reason. A response must follow its
+request, and a request must follow its call.
 
 Constraint: `results.awaits_approval`.
 """
 
 from __future__ import annotations
 
+from operator import is_
 from typing import TYPE_CHECKING, Final
 
-from streamweld.history.model import ApprovalRequest, ApprovalResponse, Call, Opaque, members_of, with_parts
+from streamweld.history.approvals import DENIED
+from streamweld.history.model import (
+    ApprovalRequest,
+    ApprovalResponse,
+    Call,
+    Opaque,
+    Result,
+    Text,
+    members_of,
+    with_parts,
+)
 
 if TYPE_CHECKING:
     from streamweld.history.context import Context
@@ -24,7 +36,8 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with the approvals that the target accepts."""
     keeps = bool(context.facts("results").get("awaits_approval"))
     calls: set[str] = set()
-    requests: set[str] = set()
+    requests: dict[str, str] = {}  # call ids by approval id
+    answered = {result.call_id for result in context.survey(turns).results}
     lost: set[int] = set()  # id() of source objects whose approval has been recorded as a loss
     out: list[Turn] = []
     for turn in turns:
@@ -39,6 +52,13 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
                     if id(part.raw) not in lost:
                         lost.add(id(part.raw))
                         context.lose("approval", part.path, _NO_APPROVALS, _removed(part))
+                    if isinstance(part, ApprovalRequest):
+                        requests[part.approval_id] = part.call_id
+                    elif not part.approved and not part.provider_executed:
+                        call_id = requests.get(part.approval_id)
+                        if call_id is not None and call_id not in answered:
+                            answered.add(call_id)
+                            kept.append(_denial(part, call_id))
                     continue
                 if isinstance(part, ApprovalResponse) and part.approval_id not in requests:
                     context.edit(
@@ -57,13 +77,19 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
                             part.raw,
                         )
                         continue
-                    requests.add(part.approval_id)
+                    requests[part.approval_id] = part.call_id
             kept.append(part)
-        if len(kept) == len(turn.parts):
+        if len(kept) == len(turn.parts) and all(map(is_, kept, turn.parts)):
             out.append(turn)
         elif kept:
             out.append(with_parts(turn, kept))
     return out
+
+
+def _denial(part: ApprovalResponse, call_id: str) -> Result:
+    """Return the result of a call that the user did not allow."""
+    inner = (Text(text=part.reason or DENIED),)
+    return Result(part.origin, part.at, part.path, call_id=call_id, parts=inner, is_error=True, denied=True)
 
 
 def _removed(part: ApprovalRequest | ApprovalResponse) -> object:

@@ -3,15 +3,16 @@ a role.
 
 Constraints: `content`, `inline`, `file_types`, `empty_text`, `blank_text`, `empty_message`, `trailing_space`,
 `result_empty`, `document_needs_text`, `document_name`, `media_types`, `text_files`, `file_ids`, `image_details`,
-`plain_media`, `rejected_blocks`.
+`plain_media`, `rejected_blocks`, `url_schemes`, `file_names`.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.ids import form_of
-from streamweld.history.media_types import takes, text_of
+from streamweld.history.media_types import canonical, short_form, standard_base64, takes, text_of
 from streamweld.history.model import (
     MISSING,
     Call,
@@ -22,6 +23,7 @@ from streamweld.history.model import (
     Text,
     Turn,
     changed,
+    copied,
     decoded,
     members_of,
     removed_value,
@@ -133,9 +135,12 @@ def _content(
     if isinstance(part, Opaque):
         if part.dialect == context.family and part.kind not in (context.fact("rejected_blocks") or ()):
             return part
-        gone = part.raw
-        context.lose(part.kind, part.path, "only the source's own format can represent this part", gone)
-        return None
+        within = _text_within(part)
+        why = "the target can represent only the text of this part"
+        if not within:
+            why = "only the source's own format can represent this part"
+        context.lose(part.kind, part.path, why, part.raw)
+        return Text(text=within, path=part.path) if within else None
     if isinstance(part, Text):
         if part.signature:  # empty text may be sent only for its signature
             return part
@@ -153,6 +158,7 @@ def _content(
             return changed(part, refusal=False)
         return part
     foreign = part.origin is None or part.origin.dialect != context.family
+    part = _canonical(part, context, foreign=foreign)
     can_be_text = part.data is not None if part.kind in (context.fact("inline") or ()) else bool(part.data or part.url)
     if can_be_text and foreign and context.fact("bytes"):
         can_be_text = decoded(part.data or "") is not None
@@ -166,11 +172,11 @@ def _content(
         context.edit("content_kind", part.path, "wrote the text of a file as text", gone)
         return Text(text=text, path=part.path)
     stored = part.file_id is not None and context.fact("file_ids") is False
-    known = known and not stored
+    known = known and not stored and _is_reachable(part, context)
     if (kinds is None or part.kind in kinds) and known and (can_be_text or not (foreign or other)):
         if foreign:
             _lose_names(part, context)
-        part = _with_known_detail(part, context)
+        part = _with_file_name(_with_known_detail(part, context), context, foreign=foreign)
         if not other:  # the writer generates a valid name for changed parts
             return part if foreign or _is_named(part, context) else changed(part)
         context.edit("file_type", part.path, "moved the media to a block form that the target accepts")
@@ -182,6 +188,53 @@ def _content(
     context.edit("content_kind", part.path, f"replaced a part of kind {part.kind} with a note", gone)
     note = f"[{part.kind} omitted{': ' + part.filename if part.filename else ''}]"
     return Text(text=note, path=part.path, origin=part.origin, at=part.at, touched=True)
+
+
+def _text_within(part: Opaque) -> str:
+    """Return the text of Anthropic's search result, or of its document that consists of blocks."""
+    raw = members_of(part.raw)
+    if part.dialect != "anthropic" or part.kind not in ("search_result", "document"):
+        return ""
+    content: Any = raw.get("content") if part.kind == "search_result" else members_of(raw.get("source")).get("content")
+    if isinstance(content, str):
+        return content
+    texts = [members_of(block).get("text") for block in content] if isinstance(content, list) else []
+    return "\n\n".join([text for text in texts if isinstance(text, str) and text.strip()])
+
+
+def _canonical(part: Media, context: Context, *, foreign: bool) -> Media:
+    """Return the part with the registered name of its media type, and with its data in standard base64.
+
+    A part of the target's own dialect is changed only if the target lists the formats that it accepts.
+    """
+    media_type = None if part.media_type is None else canonical(part.media_type)
+    if foreign:
+        data = None if part.data is None else standard_base64(part.data)
+        same = media_type == part.media_type and data == part.data
+        return part if same else copied(part, media_type=media_type, data=data)
+    if media_type == part.media_type or part.data is None or context.facts("media_types").get(part.kind) is None:
+        return part
+    context.edit("file_type", part.path, f"changed the media type {part.media_type!r} to {media_type!r}")
+    return changed(part, media_type=media_type)
+
+
+def _is_reachable(part: Media, context: Context) -> bool:
+    """Return whether the target can fetch the URL of a part. `gs://` and `file://` are for other clients."""
+    schemes: Collection[str] | None = context.fact("url_schemes")
+    return schemes is None or part.url is None or part.url.partition(":")[0].lower() in schemes
+
+
+def _with_file_name(part: Media, context: Context, *, foreign: bool) -> Media:
+    """Return the part with a name if the target requires one for the data of a file."""
+    named = part.filename or part.data is None or part.kind != "file"
+    if named or context.fact("file_names") != "required":
+        return part
+    form = re.sub(r"[^a-z0-9]", "", short_form(part.media_type or "", "file"))
+    name = f"document.{'bin' if form in ('', 'octetstream') else form}"
+    if foreign:
+        return copied(part, filename=name)
+    context.edit("document_name", part.path, f"added the file name {name!r}")
+    return changed(part, filename=name)
 
 
 def _lose_names(part: Media, context: Context) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from streamweld._pure.encode.common.tool_ids import PREFIX
+from streamweld.history.chat_reasoning import signature_member
 from streamweld.history.ids import IdForm, Minter, form_of
 from streamweld.history.model import ApprovalRequest, Call, Result, arguments_text, changed, with_parts
 from streamweld.history.open_calls import OpenCalls
@@ -15,6 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
+_MARK: Final = "__thought__"
+# LiteLLM appends Gemini's thought signature to a call id: https://github.com/BerriAI/litellm/issues/16895
+_CARRIED: Final = re.compile(rf"(.+?){_MARK}([A-Za-z0-9+/_-]+=*)", re.DOTALL)
+_SIGNED_CALLS: Final = frozenset({"gemini", "ai-sdk-model", "ai-sdk-ui"})  # dialects that can sign a call
+
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with ids that the target accepts. If possible, the first call with an id keeps it."""
@@ -23,7 +30,8 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     found = context.survey(turns)
     if found.paired:
         given = [call.call_id for call in found.calls]
-        if form.fit(given) and PREFIX not in "\0".join(given):
+        joined = "\0".join(given)
+        if form.fit(given) and PREFIX not in joined and (form.carriers or _MARK not in joined):
             context.ids.keep(given)
             return turns
     unique = None if fact.get("keep") else fact.get("unique")
@@ -38,7 +46,9 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         own: dict[str, int] = {}  # number of calls in this turn, by source id
         for at, part in enumerate(turn.parts):
             new: str | None = None
+            signature: str | None = None
             if isinstance(part, Call):
+                plain, signature = (part.call_id, None) if form.carriers else _split(part.call_id)
                 count = times[part.call_id] = times.get(part.call_id, 0) + 1
                 here = own[part.call_id] = own.get(part.call_id, 0) + 1
                 if not part.call_id and fact.get("optional"):
@@ -49,13 +59,13 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
                     twice = unique and (count if unique == "request" else here) > 1
                     new = minter.nameless(f"{part.call_id}\0{count}") if twice else minter.first(part.call_id)
                 elif unique == "request" and count > 1:
-                    new = minter.numbered(part.call_id, count)
+                    new = minter.numbered(plain, count)
                 elif unique and here > 1:
-                    new = minter.numbered(part.call_id, here)
+                    new = minter.numbered(plain, here)
                 else:
                     new = first.get(part.call_id)
                     if new is None:
-                        new = first[part.call_id] = minter.first(part.call_id)
+                        new = first[part.call_id] = minter.first(plain)
                 open_calls.add(n, part.call_id, part.name, new)
                 latest[part.call_id] = new
                 context.ids.add(part.call_id, new)
@@ -72,5 +82,22 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
             if new is not None and isinstance(part, Call | Result | ApprovalRequest) and new != part.call_id:
                 parts = list(turn.parts) if parts is None else parts
                 parts[at] = changed(part, call_id=new)
+                if signature is not None and isinstance(part, Call) and not part.signature:
+                    parts[at] = _signed(part, new, signature, context)
         out.append(turn if parts is None else with_parts(turn, parts))
     return out
+
+
+def _split(call_id: str) -> tuple[str, str | None]:
+    """Return an id without the signature that a gateway appended to it, and that signature."""
+    found = _CARRIED.fullmatch(call_id)
+    return (call_id, None) if found is None else (found[1], found[2])
+
+
+def _signed(call: Call, call_id: str, signature: str, context: Context) -> Call:
+    """Return the call with this id, and with the signature that was part of its old id if the target accepts one."""
+    known = signature_member(context.facts("members").get("call", ())) is not None
+    if context.family in _SIGNED_CALLS or known or context.facts("reasoning").get("details"):
+        return changed(call, call_id=call_id, signature=signature)
+    context.lose("signature", call.path, "the target has no member for the signature of a call", signature)
+    return changed(call, call_id=call_id)

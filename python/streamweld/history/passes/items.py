@@ -1,4 +1,4 @@
-"""Remove members of Responses items that a target rejects on replay: malformed or repeated ids, states, annotations.
+"""Remove members of items and messages that a target rejects on replay: malformed or repeated ids, states, annotations.
 
 Constraints: `item_id`, `strip_fields`, `not_null`, `members`, `annotations`, `required_members`, `text_types`,
 `assistant_content`.
@@ -199,7 +199,7 @@ class _Cleaner:
                 part = part if all(map(is_, inner, part.parts)) else changed(part, parts=inner)
             origin = part.origin
             # A message may consist of nothing but calls, so the message's rejected members are also removed here.
-            whole = isinstance(part, Call) or bool(self.members)
+            whole = isinstance(part, Call) or bool(self.members) or "message" in self.strip
             if whole and origin is not None and origin.dialect == self.context.family:
                 return self._message(part, origin, turn)
             return part
@@ -356,6 +356,8 @@ class _Cleaner:
         names: set[str] = {"name"} if isinstance(part, Result) else set()
         if isinstance(part, Call) and part.signature:
             names = {DETAILS, *SIGNATURE_MEMBERS}
+        elif isinstance(part, Text) and part.signature:
+            names = {*SIGNATURE_MEMBERS}
         sent = members_of(raw)
         if (DETAILS in sent and DETAILS in known) or (THINKING_BLOCKS in sent and THINKING_BLOCKS in known):
             names |= {"reasoning", "reasoning_content"}  # copies for display

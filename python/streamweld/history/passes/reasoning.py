@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from streamweld.history.context import Context
     from streamweld.history.model import Origin, Part, Turn
 
-__all__ = ["run", "run_field"]
+__all__ = ["run", "run_field", "run_followed"]
 
 _ID: Final = frozenset({"id"})
 _SIGNED: Final = (DETAILS, THINKING_BLOCKS)  # members of Chat messages for signed reasoning without text
@@ -76,6 +76,31 @@ def run_field(turns: list[Turn], context: Context) -> list[Turn]:
         if turn.parts or not reasoned:
             out.append(turn)
     return out
+
+
+def run_followed(turns: list[Turn], context: Context) -> list[Turn]:
+    """Return the turns without reasoning at the end of an assistant message (`followed`).
+
+    A turn that contains only reasoning is dropped, as for targets whose reasoning is outside the content. This pass
+    runs after those that drop content, and before the one that merges messages: reasoning may end a message that is
+    merged with the next one.
+    """
+    if not context.facts("reasoning").get("followed") or context.pending:
+        return turns
+    out: list[Turn] = []  # in reverse order, like the dropped parts
+    dropped: list[Reasoning] = []
+    for turn in reversed(turns):
+        parts, following = list(turn.parts), bool(out) and out[-1].role == "assistant"
+        while turn.role == "assistant" and not following and parts and isinstance(last := parts[-1], Reasoning):
+            dropped.append(last)
+            parts.pop()
+        if len(parts) == len(turn.parts):
+            out.append(turn)
+        elif parts:
+            out.append(with_parts(turn, parts))
+    for part in reversed(dropped):
+        context.edit("reasoning_alone", part.path, "dropped reasoning that nothing follows", removed_value(part))
+    return out[::-1] if dropped else turns
 
 
 class _Keeper:

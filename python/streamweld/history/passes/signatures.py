@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streamweld.history.chat_reasoning import EXTRA_CONTENT
+from streamweld.history.chat_reasoning import EXTRA_CONTENT, text_signature_member
 from streamweld.history.model import Call, Text, changed, with_parts
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def run_texts(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns without signatures on texts if the target cannot represent them."""
     if context.family in _SIGNED_TEXTS:
         return turns
-    if context.family == "openai-chat" and EXTRA_CONTENT in context.facts("members").get("assistant", (EXTRA_CONTENT,)):
+    listed = context.facts("members").get("assistant", (EXTRA_CONTENT,))
+    if context.family == "openai-chat" and text_signature_member("", listed):
         return turns  # `write.chat` records the signatures for which a message has no place
     return [_unsigned(turn, context) for turn in turns]
 

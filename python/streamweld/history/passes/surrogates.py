@@ -1,4 +1,6 @@
-"""Replace lone surrogates. They cannot be encoded as UTF-8, so clients fail on them or servers reject the JSON.
+"""Replace values that JSON cannot represent: lone surrogates, and numbers that are not finite.
+
+Lone surrogates cannot be encoded as UTF-8, so clients fail on them or servers reject the JSON.
 
 Clients produce them by splitting text in the middle of a character ("no low surrogate in string"). This pass runs
 before calls and results are converted to text.
@@ -10,10 +12,12 @@ before calls and results are converted to text.
 from __future__ import annotations
 
 import re
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from streamweld._pure.json.automaton import MAX_DEPTH
 from streamweld.history.model import MISSING, Call, Media, Reasoning, Result, Text, changed, with_parts
 
 if TYPE_CHECKING:
@@ -40,7 +44,13 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
             if fields:
                 name = next(iter(fields))
                 removed = part.raw if name == "parts" else getattr(part, name)
-                context.edit("text_surrogate", part.path, "replaced a lone surrogate (half of a UTF-16 pair)", removed)
+                value = part.input if isinstance(part, Call) else part.value if isinstance(part, Result) else None
+                if _is_finite(value):
+                    what = "replaced a lone surrogate (half of a UTF-16 pair)"
+                    context.edit("text_surrogate", part.path, what, removed)
+                else:
+                    rule = "arguments_form" if isinstance(part, Call) else "result_form"
+                    context.edit(rule, part.path, "replaced a number that is not finite with null", removed)
                 parts = list(turn.parts) if parts is None else parts
                 parts[at] = changed(part, **fields)
         altered = altered or parts is not None
@@ -53,9 +63,28 @@ def _can_be_encoded(values: list[Any]) -> bool:
     if not values:
         return True
     try:
-        orjson.dumps(values)
+        written = orjson.dumps(values)
     except (TypeError, ValueError):
         return False
+    return b"null" not in written or _is_finite(values)  # orjson writes a number that is not finite as null
+
+
+def _is_finite(value: Any) -> bool:
+    """Return whether a JSON value contains only finite numbers. Values nested too deeply are not examined."""
+    rest = [value]
+    for _ in range(MAX_DEPTH):
+        inner: list[Any] = []
+        for one in rest:
+            if isinstance(one, float):
+                if not isfinite(one):
+                    return False
+            elif isinstance(one, dict):
+                inner += one.values()
+            elif isinstance(one, list):
+                inner += one
+        if not inner:
+            break
+        rest = inner
     return True
 
 
@@ -110,7 +139,7 @@ def _mended(text: str) -> str:
 
 
 def _is_sound_value(value: Any) -> bool:
-    """Return whether a JSON value contains no lone surrogate. Also returns True if the value is not JSON or is nested
+    """Return whether JSON can represent a value. Also returns True if the value is not JSON or is nested
     too deeply.
     """
     if value is MISSING or value is None:
@@ -118,7 +147,8 @@ def _is_sound_value(value: Any) -> bool:
     if isinstance(value, str):
         return _is_sound(value)
     try:
-        orjson.dumps(value)
+        if b"null" in orjson.dumps(value) and not _is_finite(value):
+            return False
     except (TypeError, ValueError):
         try:
             return bool(_mended_value(value) == value)
@@ -134,4 +164,6 @@ def _mended_value(value: Any) -> Any:
         return {_mended_value(name): _mended_value(inner) for name, inner in value.items()}
     if isinstance(value, list):
         return [_mended_value(inner) for inner in value]
+    if isinstance(value, float) and not isfinite(value):
+        return None
     return value

@@ -144,7 +144,7 @@ def _medium(raw: Json, origin: Origin, path: Path) -> Media | None:
         return None
     kind = "image" if raw.get("type") == "image" else media_kind(media_type)
     common, name = locate(origin, path, raw, _MEDIA), as_optional_text(raw.get("filename"), path)
-    if data.startswith(("data:", "http://", "https://")):
+    if ":" in data[:9]:  # a URL, because base64 has no colon
         return media_from_url(common, data, media_type, kind=kind, filename=name)
     if not is_concrete(media_type):
         media_type = detected(data) or media_type

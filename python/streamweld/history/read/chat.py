@@ -8,11 +8,14 @@ from streamweld.history.chat_members import COMMON
 from streamweld.history.chat_reasoning import (
     DETAILS,
     EXTRA_CONTENT,
+    PROVIDER_FIELDS,
     SIGNATURE_MEMBERS,
     THINKING_BLOCKS,
     call_signature,
+    lists_one_text,
     member_signature,
     signature_value,
+    text_signatures,
 )
 from streamweld.history.media_types import detected
 from streamweld.history.model import (
@@ -107,6 +110,10 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
         parts, signatures = thought.parts, thought.signatures
         if role == "assistant" and EXTRA_CONTENT in message:
             signature = member_signature(message, EXTRA_CONTENT)
+        elif role == "assistant" and PROVIDER_FIELDS in message:
+            signature = next(iter(text_signatures(message)), None)
+            if signature is None and lists_one_text(message):  # copies of the signatures of calls
+                origin.extra = {key: value for key, value in origin.extra.items() if key != PROVIDER_FIELDS}
     if content is not None and not (content == "" and calls and signature is None):
         parts += _content(content, origin, path + _CONTENT)
         if signature is not None:
@@ -155,9 +162,11 @@ def _sign_text(parts: list[Part], signature: str, message: Json, origin: Origin)
     The member stays among those without a field in the model if it contains more than the signature.
     """
     last = parts[-1] if parts else None
-    if isinstance(last, Text) and not last.refusal and EXTRA_CONTENT in _only_signature(message, signature):
+    name = EXTRA_CONTENT if EXTRA_CONTENT in message else PROVIDER_FIELDS
+    whole = lists_one_text(message) if name == PROVIDER_FIELDS else name in _only_signature(message, signature)
+    if isinstance(last, Text) and not last.refusal and whole:
         parts[-1] = copied(last, signature=signature)
-        origin.extra = {name: value for name, value in origin.extra.items() if name != EXTRA_CONTENT}
+        origin.extra = {key: value for key, value in origin.extra.items() if key != name}
 
 
 def _arguments(arguments: Any) -> Any:

@@ -8,7 +8,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from streamweld.errors import HistoryError
-from streamweld.history.media_types import detected, is_concrete
+from streamweld.history.media_types import canonical, detected, is_concrete
 from streamweld.history.model import EMPTY, Call, Media, NestedPath, Origin, Reasoning, Result, Text, Turn, pointer
 
 if TYPE_CHECKING:
@@ -176,10 +176,13 @@ def as_data(value: Any, path: Path) -> str | None:
 
 def split_data_url(url: str) -> tuple[str | None, str | None, str | None]:
     """Split a data URL into `(media type, data, None)`; return any other URL as `(None, None, URL)`."""
-    head, comma, data = url.partition(";base64,")
-    if comma and head.startswith("data:"):
-        return head[5:] or None, data, None
-    return None, None, url
+    if url[:5].lower() != "data:":
+        return None, None, url
+    head, comma, data = url[5:].partition(",")
+    media_type, _, encoding = head.rpartition(";")
+    if not comma or encoding.strip().lower() != "base64":
+        return None, None, url
+    return canonical(media_type) or None, data, None
 
 
 def media_kind(media_type: str | None, default: _MediaKind = "file") -> _MediaKind:

@@ -123,6 +123,8 @@ def _has(value: Any, path: str) -> bool:
 
 def _of_message(message: Mapping[str, Any]) -> str | None:
     kind = message.get("type")
+    if kind == "message" and "stop_reason" in message:
+        return "anthropic"  # a dumped response; the type alone is that of a Responses item
     if isinstance(kind, str) and (kind in _TYPES or kind.endswith(("_call", "_call_output"))):
         return "responses"
     for name, dialect in _MEMBERS.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn
+from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, json_text
 from streamweld.history.read.common import (
     as_data,
     as_list,
@@ -15,6 +15,7 @@ from streamweld.history.read.common import (
     media_kind,
     new_origin,
     split_results,
+    text_part,
     unknown_role,
     with_inner_members,
 )
@@ -33,7 +34,7 @@ _THOUGHT: Final = _TEXT | {"thought"}
 _CALL: Final = frozenset({"functionCall", "function_call", "thoughtSignature", "thought_signature"})
 _RESULT: Final = frozenset({"functionResponse", "function_response"})
 _FUNCTION: Final = frozenset({"id", "name", "args"})
-_ANSWER: Final = frozenset({"id", "name", "response"})
+_ANSWER: Final = frozenset({"id", "name", "response", "parts"})
 _BLOB: Final = frozenset({"mimeType", "mime_type", "data", "fileUri", "file_uri"})
 _MEDIA: Final = frozenset({"inlineData", "inline_data", "fileData", "file_data"})
 
@@ -56,11 +57,15 @@ def read_system(raw: Any) -> list[Turn]:
 
 
 def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
-    """Return the turns of one content.
+    """Return the turns of one content. google-genai accepts a string as the user's content.
 
     Raises:
-        HistoryError: if the content is not an object, or has a role that the dialect does not have.
+        HistoryError: if the content is not an object or a string, or has a role that the dialect does not have.
     """
+    if isinstance(raw, str):
+        origin = new_origin(DIALECT, path, raw, _CONTENT)
+        origin.stale = True  # the API requires an object
+        return [Turn("user", (text_part(origin, path, raw),), origin)]
     content = as_mapping(raw, path)
     role = content.get("role") or "user"
     if role not in _ROLES:
@@ -77,7 +82,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
 def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     signature = _either(raw, "thoughtSignature", "thought_signature")
     if signature is not None:
-        signature = as_text(signature, path) or None
+        signature = as_data(signature, path) or None
     text = raw.get("text")
     if isinstance(text, str):
         if raw.get("thought"):
@@ -122,8 +127,10 @@ def _result(answer: Json, raw: Json, origin: Origin, path: Path) -> Result:
     common = with_inner_members(locate(origin, path, raw, _RESULT), ("functionResponse", answer, _ANSWER))
     call_id, name = as_text(answer.get("id"), path), as_text(answer.get("name"), path) or None
     value = answer.get("response")
+    if answer.get("parts"):
+        return Result(*common, call_id=call_id, name=name, **_with_media(answer, path))
     # "Use "output" key to specify function output and "error" key to specify error details" (FunctionResponse)
-    if isinstance(value, dict) and len(value) == 1 and not answer.get("parts"):  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(value, dict) and len(value) == 1:  # pyright: ignore[reportUnknownArgumentType]
         (key, inner), *_ = as_mapping(value, path).items()
         if key in ("output", "error"):
             if isinstance(inner, str):
@@ -131,3 +138,19 @@ def _result(answer: Json, raw: Json, origin: Origin, path: Path) -> Result:
             return Result(*common, call_id=call_id, name=name, value=inner, is_error=key == "error")
     bare = not isinstance(value, dict)  # Gemini requires an object, so the result must be rewritten
     return Result(*common, call_id=call_id, name=name, value={} if value is None else value, touched=bare)
+
+
+def _with_media(answer: Json, path: Path) -> dict[str, Any]:
+    """Return the fields of a result with media. Gemini 3 accepts them in the response of a function."""
+    value: Any = answer.get("response")
+    only = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else (None, None)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType, reportUnknownMemberType]
+    failed = only[0] == "error"
+    if failed or only[0] == "output":
+        value = only[1]
+    text = value if isinstance(value, str) else json_text(value, path) if value else ""
+    within = new_origin(DIALECT, path, None, _CONTENT)
+    parts: list[Any] = [Text(text=text)] if text else []
+    for n, raw in enumerate(as_list(answer["parts"], path)):
+        at = (*path, "functionResponse", "parts", n)
+        parts.append(_part(as_mapping(raw, at), within, at, None))
+    return {"parts": tuple([part for part in parts if isinstance(part, Text | Media | Opaque)]), "is_error": failed}

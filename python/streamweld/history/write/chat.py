@@ -14,6 +14,7 @@ from streamweld.history.chat_reasoning import (
     reasoning_member,
     signature_member,
     signature_value,
+    text_signature_member,
     write_details,
 )
 from streamweld.history.media_types import short_form
@@ -79,7 +80,9 @@ def _message(turn: Turn, writer: Writer) -> dict[str, Any]:
             blocks.pop()  # this part contains only the signature
         message["content"] = _content(blocks, writer)
         if signature:
-            message[EXTRA_CONTENT] = signature_value(EXTRA_CONTENT, signature)
+            message |= text_signature_member(
+                signature, writer.context.facts("members").get(turn.role, (EXTRA_CONTENT,))
+            )
     else:
         message["content"] = None if calls or refusals else ""
     if refusals:
@@ -113,7 +116,8 @@ def _text_signature(blocks: Sequence[Part], role: str, writer: Writer) -> str | 
     found: str | None = None
     for part in blocks:
         if isinstance(part, Text) and part.signature:
-            listed = EXTRA_CONTENT in members.get(role, ()) if members else role == "assistant" and writer.own(part)
+            known = bool(text_signature_member(part.signature, members.get(role, ()))) if members else None
+            listed = known if known is not None else role == "assistant" and writer.own(part)
             if part is blocks[-1] and listed:
                 found = part.signature
             else:

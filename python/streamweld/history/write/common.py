@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from streamweld._json import pair_escapes
 from streamweld.history.model import (
     MISSING,
     Media,
@@ -155,12 +156,18 @@ class Writer:
         return self._recorded
 
     def arguments_object(self, call: Call) -> dict[str, Any] | None:
-        """Return the arguments as an object, or None if they are not a JSON object. Records repeated keys as a loss."""
+        """Return the arguments as an object, or None if they are not a JSON object.
+
+        Records repeated keys as a loss, and lone surrogates that are written as escapes as an edit.
+        """
         value, text = arguments_object(call), call.arguments
         # Most arguments have exactly one colon per key, so only others must be checked for repeated keys.
         if value and text is not None and text.count(":") != len(value) and repeats_keys(text, value):
             why = "the target's arguments are an object, which keeps only the last value of a repeated key"
             self.context.lose("arguments", call.path, why, call.arguments)
+        if value and text is not None and pair_escapes(text) != text:
+            what = "replaced a lone surrogate (half of a UTF-16 pair)"
+            self.context.edit("text_surrogate", call.path, what, text)
         return value
 
     def lose_proof(self, part: Reasoning, *written: str) -> None:

@@ -6,7 +6,7 @@ Every function response contains the name of its function. Gemini pairs response
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.model import (
     MISSING,
@@ -19,6 +19,7 @@ from streamweld.history.model import (
     members_of,
     value_object,
 )
+from streamweld.history.models import gemini_generation
 from streamweld.history.open_calls import OpenCalls
 from streamweld.history.write.common import Writer, result_content
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from streamweld.history.model import Part, Turn
 
 __all__ = ["write"]
+
+_NESTING: Final = 3  # the first generation whose function responses can contain media
+_FILES: Final = frozenset({"application/pdf", "text/plain"})
 
 
 def write(turns: list[Turn], context: Context) -> dict[str, Any]:
@@ -61,6 +65,8 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
                 if isinstance(part, Result):
                     names.take(part.call_id, part.name)
         else:
+            if any(part.origin is not None and isinstance(part.origin.raw, str) for part in parts if writer.own(part)):
+                writer.context.edit("message_form", turn.path, "wrote the text as an object with a role and parts")
             role = "model" if turn.role == "assistant" else "user"
             content = {"role": role, "parts": _parts(parts, writer, names)}
             if members := turn.marks if writer.rewrites_all else writer.message_members(turn, parts):
@@ -81,8 +87,26 @@ def _parts(parts: Sequence[Part], writer: Writer, names: OpenCalls[str]) -> list
         if writer.rewrites_all or writer.reusable_block(part) is None:
             for inner in part.parts:
                 writer.lose_extra_members(inner)
-            attached += [_media(inner) for inner in part.parts if isinstance(inner, Media)]
+            nested = _nested(part, writer)
+            for inner in part.parts:
+                if isinstance(inner, Media) and inner not in nested:
+                    what = "moved the media of a result to a part after it"
+                    writer.context.edit("file_type", inner.path or part.path, what)
+                    attached.append(_media(inner))
     return written + attached if attached else written
+
+
+def _nested(result: Result, writer: Writer) -> list[Media]:
+    """Return the media of a result that the response of the function can contain, which requires Gemini 3.
+
+    https://ai.google.dev/gemini-api/docs/function-calling (multimodal function responses)
+    """
+    media = [part for part in result.parts if isinstance(part, Media)]
+    if writer.own(result):
+        return media
+    if (gemini_generation(writer.context.model) or 0) < _NESTING:
+        return []
+    return [part for part in media if part.data is not None and (part.kind == "image" or part.media_type in _FILES)]
 
 
 def _part(part: Part, writer: Writer, named: str | None) -> Any:
@@ -115,6 +139,8 @@ def _made(part: Part, writer: Writer, named: str | None) -> Any:
         return block
     if isinstance(part, Result):
         response = {"name": named or part.name or "unknown", "response": _response(part)}
+        if nested := _nested(part, writer):
+            response["parts"] = [_media(inner) for inner in nested]
         return {"functionResponse": {"id": part.call_id, **response} if part.call_id else response}
     if isinstance(part, Reasoning):
         writer.lose_proof(part, "signature")

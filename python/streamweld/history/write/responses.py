@@ -199,7 +199,8 @@ def _media(part: Media) -> dict[str, Any]:
     url = part.url or f"data:{part.media_type or 'application/octet-stream'};base64,{part.data or ''}"
     if part.kind == "image":
         where = {"file_id": part.file_id} if part.file_id else {"image_url": url}
-        return {"type": "input_image", **where, **({"detail": part.detail} if part.detail else {})}
+        # The official type requires `detail`: openai-python, types/responses/response_input_image_param.py.
+        return {"type": "input_image", **where, "detail": part.detail or "auto"}
     if part.kind == "video":
         return {"type": "input_video", "video_url": url}
     if part.kind == "audio":

@@ -39,6 +39,17 @@ WRONG: list[tuple[str, str, str | None, Any, Any]] = [
         {"max_tokens": 2000, "thinking": THINKS},
         {"max_tokens": 2001, "thinking": THINKS},
     ),
+    ("option_form", "openai-chat", None, {"safety_identifier": "u" * 129}, {"safety_identifier": "u" * 128}),
+    ("option_form", "openai-chat", None, {"user": "u" * 129}, {"user": "u" * 128}),
+    ("option_form", "responses", None, {"input": "hi", "prompt_cache_key": "k" * 65}, {"input": "hi"}),
+    ("option_form", "openai-chat", "zai", {"user": "short"}, {"user": "longer"}),
+    (
+        "option_form",
+        "anthropic",
+        "deepseek",
+        {"max_tokens": 9, "metadata": {"user_id": "{}"}},
+        {"max_tokens": 9, "metadata": {"user_id": "u_1-a"}},
+    ),
     ("option_required", "anthropic", None, {}, {"max_tokens": 9}),
     ("option_unsupported", "openai-chat", "deepseek", {"seed": 7}, {}),
     (

@@ -154,6 +154,10 @@ class _Checker:
             self.add("option_unsupported", steps(path), f"effort {word}")
 
     def _bounds(self, option: Option, path: str, value: Any) -> None:
+        if option.kind == "text":
+            if not option.fits(value, self.target, self.facts):
+                self.add("option_form", steps(path), f"{option.word} has {len(value)} characters")
+            return
         low, high = option.limits(self.target, self.facts)
         if option.kind in ("integer", "number"):
             if (low is not None and value < low) or (high is not None and value > high):

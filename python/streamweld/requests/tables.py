@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, Final, TypeAlias, cast
 
 from streamweld._spec import load_requests
+from streamweld.history.ids import form_of
 
 __all__ = [
     "Json",
@@ -50,6 +51,7 @@ class Option:
     implied: Sequence[Any]
     bounds: Mapping[str, Sequence[float | None]]
     max_items: Mapping[str, int]
+    forms: Mapping[str, Json]
     required: Mapping[str, Any]
     negated: Sequence[str]
     needs_tools: Sequence[str]
@@ -80,6 +82,11 @@ class Option:
         )
         return low, high
 
+    def fits(self, text: str, target: str, facts: Json) -> bool:
+        """Return whether the gateway accepts the length and the characters of a text. The default is the target's."""
+        form = facts.get("forms", _NOTHING).get(self.word) or self.forms.get(target)
+        return form is None or form_of(form).fits(text)
+
 
 @cache
 def options() -> tuple[Option, ...]:
@@ -92,6 +99,7 @@ def options() -> tuple[Option, ...]:
             implied=[_thawed(value) for value in row.get("implied", ())],
             bounds=row.get("bounds", _NOTHING),
             max_items=row.get("max_items", _NOTHING),
+            forms=row.get("forms", _NOTHING),
             required=row.get("required", _NOTHING),
             negated=row.get("negated", ()),
             needs_tools=row.get("needs_tools", ()),

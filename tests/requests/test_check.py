@@ -121,6 +121,20 @@ WRONG: list[tuple[str, str, str | None, Any, Any]] = [
         {"max_tokens": 9, "tools": [CLAUDE_GET]},
     ),
     (
+        "tool_schema",
+        "openai-chat",
+        None,
+        {"tools": [{"type": "function", "function": {"name": "get", "parameters": {"type": "object"}}}]},
+        {"tools": [GET]},
+    ),
+    (
+        "tool_schema",
+        "responses",
+        None,
+        {"input": "hi", "tools": [{"type": "function", "name": "get", "parameters": {"type": "object"}}]},
+        {"input": "hi", "tools": [{"type": "function", "name": "get", "parameters": GET["function"]["parameters"]}]},
+    ),
+    (
         "tool_name",
         "openai-chat",
         None,
@@ -192,7 +206,7 @@ def test_every_rule_of_a_violation_has_its_case() -> None:
 
 def test_a_choice_of_a_tool_whose_name_does_not_fit() -> None:
     """Only the name is wrong: the request defines the tool."""
-    tool = {"type": "function", "function": {"name": "get.weather", "parameters": {"type": "object"}}}
+    tool = {"type": "function", "function": {"name": "get.weather", "parameters": {"type": "object", "properties": {}}}}
     choice = {"type": "function", "function": {"name": "get.weather"}}
     found = requests.check({**ASKED, "tools": [tool], "tool_choice": choice}, target="openai-chat")
     assert [one.rule for one in found] == ["tool_name"]

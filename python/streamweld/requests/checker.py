@@ -187,9 +187,14 @@ class _Checker:
             elif name in names:
                 self.add("tool_repeated", path, name)
             names.add(name)  # `tool_choice` can specify a name that does not fit, too
-            if kind == "function" and schema is not None and object_of(schema).get("type") != "object":
+            if kind == "function" and schema is not None and self._is_unfit(schema):
                 self.add("tool_schema", path, name)
         self._choice(names, count)
+
+    def _is_unfit(self, schema: Any) -> bool:
+        given = object_of(schema)
+        needed = self.target in spec("tool_schemas")["properties"]
+        return given.get("type") != "object" or (needed and not isinstance(given.get("properties"), Mapping))
 
     def _name_fits(self, name: str) -> bool:
         fact = self.profile.constraints.get("tool_name")

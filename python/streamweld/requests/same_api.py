@@ -149,7 +149,7 @@ def _tools(context: RequestContext, made: dict[str, Any], names: Names) -> Seque
 
 
 def _with_schema(raw: Any, tool: tooling.Tool, context: RequestContext) -> Any:
-    """Return the tool definition, with `type: object` added to its schema if the type is missing.
+    """Return the tool definition, with the members added to its schema that the target requires.
 
     A null schema is omitted, because it means that the tool has no parameters.
     """
@@ -160,10 +160,10 @@ def _with_schema(raw: Any, tool: tooling.Tool, context: RequestContext) -> Any:
     if member in holder and holder[member] is None and context.target == "openai-chat":
         context.edit("tool_schema", tool.path, "dropped a schema that is null")
         return _replaced(raw, above, {name: value for name, value in holder.items() if name != member})
-    schema = schemas.of_object(holder.get(member))
+    schema = schemas.of_object(holder.get(member), context.target)
     if holder.get(member) is None or schema is None or schema is holder[member]:
         return raw
-    context.edit("tool_schema", tool.path, "added `type: object` to the schema")
+    context.edit("tool_schema", tool.path, tooling.COMPLETED)
     return _replaced(raw, above, {**holder, member: schema})
 
 

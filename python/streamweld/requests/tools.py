@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from streamweld.requests.names import Names
     from streamweld.requests.tables import Json
 
-__all__ = ["Tool", "accepted", "read", "takes", "write"]
+__all__ = ["COMPLETED", "Tool", "accepted", "read", "takes", "write"]
 
 Kind: TypeAlias = Literal["function", "custom", "hosted", "mcp", "other"]
 Path: TypeAlias = tuple[str | int, ...]
 
+COMPLETED: Final = "added to the schema the members that the target requires (`type: object`, `properties`)"
 _FREE_FORM: Final = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 _CHAT: Final = frozenset({"name", "description", "parameters", "strict"})
 _RESPONSES: Final = _CHAT | {"type"}
@@ -406,7 +407,7 @@ def _fit(tool: Tool, context: RequestContext) -> Tool | None:
                 "the target has no built-in tool of this type; it is declared as a function",
                 object_of(tool.raw).get("type"),
             )
-        if schemas.of_object(tool.schema) is None:
+        if schemas.of_object(tool.schema, context.target) is None:
             return _lost(tool, context, "its schema does not describe an object")
         return tool
     if tool.kind == "custom":
@@ -511,9 +512,9 @@ def _common(tool: Tool) -> dict[str, Any]:
 
 
 def _schema(tool: Tool, context: RequestContext) -> Any:
-    made = schemas.of_object(tool.schema)
+    made = schemas.of_object(tool.schema, context.target)
     if made is not None and made is not tool.schema and tool.schema is not None:
-        context.edit("tool_schema", tool.path, "added `type: object` to the schema")
+        context.edit("tool_schema", tool.path, COMPLETED)
     return _plain(made)
 
 

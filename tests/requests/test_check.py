@@ -24,6 +24,24 @@ LOOP: Any = {
     "tools": [CLAUDE_GET],
 }
 THINKS: Any = {"type": "enabled", "budget_tokens": 2000}
+BEDROCK_CLAUDE: Any = {"modelId": "us.anthropic.claude-sonnet-4-5-20250929-v1:0"}
+BEDROCK_HI: Any = {"messages": [{"role": "user", "content": [{"text": "hi"}]}]}
+BEDROCK_TOOLS: Any = [{"toolSpec": {"name": "get", "inputSchema": {"json": {"type": "object"}}}}]
+BEDROCK_LOOP: Any = {
+    "messages": [
+        *BEDROCK_HI["messages"],
+        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c1", "name": "get", "input": {}}}]},
+        {"role": "user", "content": [{"toolResult": {"toolUseId": "c1", "content": [{"text": "ok"}]}}]},
+    ],
+    "toolConfig": {"tools": BEDROCK_TOOLS},
+}
+
+
+def bedrock(thinking: Any = None, **more: Any) -> dict[str, Any]:
+    extra = {} if thinking is None else {"additionalModelRequestFields": {"thinking": thinking}}
+    return {**BEDROCK_CLAUDE, **BEDROCK_HI, **extra, **more}
+
+
 # Rule, target, gateway, invalid members, and the same members corrected.
 WRONG: list[tuple[str, str, str | None, Any, Any]] = [
     ("option_unknown", "openai-chat", None, {"top_k": 5}, {}),
@@ -101,6 +119,42 @@ WRONG: list[tuple[str, str, str | None, Any, Any]] = [
         {"max_tokens": 9000, **LOOP, "thinking": THINKS},
         {"max_tokens": 9000, **LOOP},
     ),
+    (
+        "option_conflict",
+        "bedrock-converse",
+        None,
+        bedrock(THINKS, toolConfig={"tools": BEDROCK_TOOLS, "toolChoice": {"any": {}}}),
+        bedrock(THINKS, toolConfig={"tools": BEDROCK_TOOLS, "toolChoice": {"auto": {}}}),
+    ),
+    (
+        "option_conflict",
+        "bedrock-converse",
+        None,
+        bedrock(inferenceConfig={"temperature": 0.3, "topP": 0.5}),
+        bedrock(inferenceConfig={"topP": 0.5}),
+    ),
+    (
+        "option_conflict",
+        "bedrock-converse",
+        None,
+        bedrock(THINKS, inferenceConfig={"topP": 0.5}),
+        bedrock(THINKS, inferenceConfig={"topP": 0.95}),
+    ),
+    (
+        "option_bounds",
+        "bedrock-converse",
+        None,
+        bedrock(THINKS, inferenceConfig={"maxTokens": 2000}),
+        bedrock(THINKS, inferenceConfig={"maxTokens": 2001}),
+    ),
+    (
+        "option_unsupported",
+        "bedrock-converse",
+        None,
+        bedrock(modelId="anthropic.claude-opus-4-7", inferenceConfig={"temperature": 0.3}),
+        bedrock(modelId="amazon.nova-pro-v1:0", inferenceConfig={"temperature": 0.3}),
+    ),
+    ("thinking_unsigned", "bedrock-converse", None, bedrock(THINKS, **BEDROCK_LOOP), bedrock(**BEDROCK_LOOP)),
     (
         "encrypted_reasoning",
         "responses",

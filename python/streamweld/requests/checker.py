@@ -20,11 +20,11 @@ from streamweld.history.ids import form_of
 from streamweld.history.profiles import resolve
 from streamweld.requests.tables import (
     at,
+    claude_facts,
     gateway_facts,
     is_accepted,
     is_list,
     listed,
-    model_facts,
     object_of,
     options,
     pointer,
@@ -81,8 +81,7 @@ def check(
     found.plain_options()
     found.efforts()
     found.tools()
-    if profile.target == "anthropic":
-        found.anthropic()
+    found.claude()
     if profile.target == "responses":
         found.responses()
     return history.check(request, target=cast("Target", profile.target), gateway=profile) + found.violations
@@ -280,48 +279,60 @@ class _Checker:
         if words is not None and (choice if isinstance(choice, str) else "required") not in words:
             self.add("option_unsupported", (member,), str(choice))
 
-    def anthropic(self) -> None:
-        """Check Anthropic's thinking options, and the options that cannot be combined with thinking."""
-        request = self.request
-        facts = model_facts("anthropic", request.get("model"))
-        config = object_of(request.get("thinking"))
-        kind = config.get("type")
+    def claude(self) -> None:
+        """Check the thinking options of Claude models, and the options that cannot be combined with thinking."""
+        facts = claude_facts(self.target, self.request)
+        if facts is None:
+            return
+        api = spec("claude")[self.target]
+        paths = {**api["paths"]}
+        if at(self.request, api.get("older_thinking", "")) is not None:
+            paths["thinking"] = api["older_thinking"]
+        given = {name: at(self.request, path) for name, path in paths.items()}
+        config, choice = object_of(given["thinking"]), object_of(given["tool_choice"])
+        kind, model = config.get("type"), given["model"]
+        at_type = (*steps(paths["thinking"]), "type")
         if not facts["sampling"]:
             for name in ("temperature", "top_p", "top_k"):
-                if request.get(name) is not None:
-                    self.add("option_unsupported", (name,), f"{name} with {request.get('model')}")
-        if facts.get("one_of_two") and request.get("temperature") is not None and request.get("top_p") is not None:
-            self.add("option_conflict", ("top_p",), "temperature and top_p")
-        forced = object_of(request.get("tool_choice")).get("type") in ("any", "tool")
+                if given[name] is not None:
+                    self.add("option_unsupported", steps(paths[name]), f"{name} with {model}")
+        if facts.get("one_of_two") and given["temperature"] is not None and given["top_p"] is not None:
+            self.add("option_conflict", steps(paths["top_p"]), "temperature and top_p")
+        forced = choice.get("type") in ("any", "tool") or "any" in choice or "tool" in choice
         if facts.get("always_thinks"):
             if kind == "disabled":
-                self.add("option_unsupported", ("thinking", "type"), f"{kind} with {request.get('model')}")
+                self.add("option_unsupported", at_type, f"{kind} with {model}")
             if forced:
-                self.add("option_unsupported", ("tool_choice",), f"a forced tool call with {request.get('model')}")
+                self.add("option_unsupported", steps(paths["tool_choice"]), f"a forced tool call with {model}")
         if kind not in ("enabled", "adaptive"):
             return
         if facts["thinking"] and kind not in facts["thinking"]:
-            self.add("option_unsupported", ("thinking", "type"), f"{kind} with {request.get('model')}")
+            self.add("option_unsupported", at_type, f"{kind} with {model}")
         if forced and not facts.get("always_thinks"):
-            self.add("option_conflict", ("tool_choice",), "thinking and a forced tool call")
-        if request.get("temperature") not in (None, 1) or request.get("top_k") is not None:
-            self.add(
-                "option_conflict", ("temperature" if request.get("temperature") is not None else "top_k",), "thinking"
-            )
+            self.add("option_conflict", steps(paths["tool_choice"]), "thinking and a forced tool call")
+        wrong = {
+            "temperature": given["temperature"] not in (None, 1),
+            "top_k": given["top_k"] is not None,
+            "top_p": isinstance(given["top_p"], int | float) and given["top_p"] < 0.95,
+        }
+        for name, is_wrong in wrong.items():
+            if is_wrong and facts["sampling"]:
+                self.add("option_conflict", steps(paths[name]), "thinking")
         if kind == "enabled":
-            self._budget(config)
+            self._budget(api, (*steps(paths["thinking"]), "budget_tokens"), config, given["max_tokens"])
 
-    def _budget(self, config: Json) -> None:
-        budget, most = config.get("budget_tokens"), self.request.get("max_tokens")
-        least = spec("thinking")["smallest"]
+    def _budget(self, api: Json, path: Sequence[str], config: Json, most: Any) -> None:
+        budget, least = config.get("budget_tokens"), spec("thinking")["smallest"]
         if not isinstance(budget, int) or budget < least or (isinstance(most, int) and budget >= most):
-            self.add("option_bounds", ("thinking", "budget_tokens"), f"budget_tokens {budget} with max_tokens {most}")
+            self.add("option_bounds", path, f"budget_tokens {budget} with max_tokens {most}")
         messages = self.request.get("messages")
         turns = [object_of(message) for message in cast("Sequence[Any]", messages)] if is_list(messages) else []
         last = next((turn for turn in reversed(turns) if turn.get("role") == "assistant"), {})
-        content = last.get("content")
-        blocks = [object_of(block).get("type") for block in cast("Sequence[Any]", content)] if is_list(content) else []
-        if "tool_use" in blocks and blocks[0] not in ("thinking", "redacted_thinking"):
+        blocks = [
+            {str(block["type"])} if "type" in block else set(block)
+            for block in map(object_of, listed(last.get("content")))
+        ]
+        if any(api["call"] in kinds for kinds in blocks) and blocks[0].isdisjoint(api["thinking_blocks"]):
             self.add("thinking_unsigned", ("messages", turns.index(last)), "the last assistant message")
 
     def responses(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
-from streamweld.requests.tables import at, is_list, object_of, options, put, spec, steps
+from streamweld.requests.tables import at, is_list, object_of, options, put, remove, spec, steps
 
 if TYPE_CHECKING:
     from streamweld.requests.context import RequestContext
@@ -235,17 +235,4 @@ def _remove(context: RequestContext, made: dict[str, Any], path: str, keep: str 
     """Remove an option from `made` unless its path is `keep`. Applies only if source and target are the same API."""
     if not context.same or path == keep:
         return
-    *above, last = path.split(".")
-    holder: Any = made
-    for name in above:
-        holder = object_of(holder).get(name)
-    if not object_of(holder) or last not in holder:
-        return
-    if not above:
-        del made[last]
-        return
-    rest = {name: value for name, value in holder.items() if name != last}
-    if rest:
-        put(made, ".".join(above), rest)
-    elif len(above) == 1:
-        del made[above[0]]
+    remove(made, path)

@@ -16,6 +16,7 @@ __all__ = [
     "Option",
     "Path",
     "at",
+    "claude_facts",
     "existing",
     "gateway_facts",
     "is_accepted",
@@ -27,6 +28,7 @@ __all__ = [
     "pointer",
     "put",
     "reasons_by_default",
+    "remove",
     "spec",
     "steps",
 ]
@@ -129,6 +131,18 @@ def model_facts(family: str, model: object) -> Json:
     return next(row for row in table["rows"] if version >= list(row["from"]))
 
 
+def claude_facts(target: str, request: Json) -> Json | None:
+    """Return the table row for the model of the request, or None if it is not a Claude model."""
+    api = spec("claude").get(target)
+    if api is None:
+        return None
+    model = at(request, api["paths"]["model"])
+    others = target != "anthropic"  # the API also has models of other vendors
+    if others and not (isinstance(model, str) and ("claude" in model.lower() or "anthropic" in model.lower())):
+        return None
+    return model_facts("anthropic", model)
+
+
 @cache
 def _pattern(family: str) -> re.Pattern[str]:
     return re.compile(spec("models")[family]["pattern"])
@@ -195,6 +209,21 @@ def put(made: dict[str, Any], path: str, value: Any) -> None:
         made[name] = inner
         made = inner
     made[last] = value
+
+
+def remove(made: dict[str, Any], path: str) -> None:
+    """Remove the value at a dotted path, and the objects above it that are empty then. Nested objects are copied."""
+    above, _, last = path.rpartition(".")
+    holder = object_of(at(made, above)) if above else made
+    if last not in holder:
+        return
+    rest = {name: value for name, value in holder.items() if name != last}
+    if not above:
+        del made[last]
+    elif rest:
+        put(made, above, rest)
+    else:
+        remove(made, above)
 
 
 def existing(request: Json, path: Path) -> Path:

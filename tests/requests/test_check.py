@@ -155,6 +155,7 @@ WRONG: list[tuple[str, str, str | None, Any, Any]] = [
         bedrock(modelId="amazon.nova-pro-v1:0", inferenceConfig={"temperature": 0.3}),
     ),
     ("thinking_unsigned", "bedrock-converse", None, bedrock(THINKS, **BEDROCK_LOOP), bedrock(**BEDROCK_LOOP)),
+    ("tools_missing", "bedrock-converse", None, {"messages": BEDROCK_LOOP["messages"]}, BEDROCK_LOOP),
     (
         "encrypted_reasoning",
         "responses",

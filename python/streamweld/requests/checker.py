@@ -188,7 +188,13 @@ class _Checker:
             names.add(name)  # `tool_choice` can specify a name that does not fit, too
             if kind == "function" and schema is not None and self._is_unfit(schema):
                 self.add("tool_schema", path, name)
+        if self.target == "bedrock-converse" and not count and self._has_calls():
+            self.add("tools_missing", ("toolConfig", "tools"))
         self._choice(names, count)
+
+    def _has_calls(self) -> bool:
+        messages = [object_of(message) for message in listed(self.request.get("messages"))]
+        return any("toolUse" in object_of(block) for message in messages for block in listed(message.get("content")))
 
     def _is_unfit(self, schema: Any) -> bool:
         given = object_of(schema)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from streamweld.requests import claude
-from streamweld.requests.tables import at, is_list, object_of, options, put, reasons_by_default
+from streamweld.requests import claude, schemas
+from streamweld.requests.tables import at, is_list, listed, object_of, options, put, reasons_by_default
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +26,11 @@ def apply(context: RequestContext, made: dict[str, Any]) -> None:
     """Repair `made`, the request for the target."""
     require(context, made)
     match context.target:
-        case "anthropic" | "bedrock-converse":
+        case "anthropic":
             claude.apply(context, made)
+        case "bedrock-converse":
+            claude.apply(context, made)
+            _tools_of_calls(context, made)
         case "responses":
             _responses(context, made)
         case "openai-chat":
@@ -60,6 +63,27 @@ def _lacks(context: RequestContext) -> Sequence[str]:
     return cast("Sequence[str]", context.facts.get("lacks", ()))
 
 
+# --- Bedrock
+
+
+def _tools_of_calls(context: RequestContext, made: dict[str, Any]) -> None:
+    """Define the tools that the messages call, if the request defines no tools. Converse rejects calls without tools.
+
+    The alternative, calls as text, would change the messages; a later request with tools would not share their cache.
+    """
+    if at(made, "toolConfig.tools"):
+        return
+    messages = [object_of(message) for message in listed(made.get("messages"))]
+    blocks = [object_of(block) for message in messages for block in listed(message.get("content"))]
+    calls = [object_of(block["toolUse"]) for block in blocks if "toolUse" in block]
+    names = dict.fromkeys(call["name"] for call in calls if isinstance(call.get("name"), str))
+    if not names:
+        return
+    context.edit("tools_missing", ("toolConfig", "tools"), f"defined the tools that the messages call: {len(names)}")
+    schema = {"json": dict(schemas.EMPTY)}
+    put(made, "toolConfig.tools", [{"toolSpec": {"name": name, "inputSchema": schema}} for name in names])
+
+
 # --- Responses
 
 
@@ -71,10 +95,9 @@ def _responses(context: RequestContext, made: dict[str, Any]) -> None:
     if made.get("store") is not False or "include" in lacks:
         return
     items = made.get("input")
-    listed = cast("Sequence[Any]", items) if is_list(items) else ()
     reasons = at(made, "reasoning.effort") not in (None, "none") or at(made, "reasoning.summary") is not None
     by_default = reasons_by_default(made.get("model"))
-    if reasons or by_default or any(object_of(item).get("type") == "reasoning" for item in listed):
+    if reasons or by_default or any(object_of(item).get("type") == "reasoning" for item in listed(items)):
         _include(context, made)
 
 

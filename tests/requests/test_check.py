@@ -37,6 +37,15 @@ BEDROCK_LOOP: Any = {
 }
 
 
+def gemini(model: str, thinking: Any = None, **more: Any) -> dict[str, Any]:
+    extra = {} if thinking is None else {"generationConfig": {"thinkingConfig": thinking}}
+    return {"model": model, "contents": [{"role": "user", "parts": [{"text": "hi"}]}], **extra, **more}
+
+
+MIXED: Any = [{"functionDeclarations": [{"name": "get"}]}, {"googleSearch": {}}]
+SERVER: Any = {"includeServerSideToolInvocations": True}
+
+
 def bedrock(thinking: Any = None, **more: Any) -> dict[str, Any]:
     extra = {} if thinking is None else {"additionalModelRequestFields": {"thinking": thinking}}
     return {**BEDROCK_CLAUDE, **BEDROCK_HI, **extra, **more}
@@ -156,6 +165,43 @@ WRONG: list[tuple[str, str, str | None, Any, Any]] = [
     ),
     ("thinking_unsigned", "bedrock-converse", None, bedrock(THINKS, **BEDROCK_LOOP), bedrock(**BEDROCK_LOOP)),
     ("tools_missing", "bedrock-converse", None, {"messages": BEDROCK_LOOP["messages"]}, BEDROCK_LOOP),
+    ("tools_mixed", "gemini", None, gemini("gemini-2.5-pro", tools=MIXED), gemini("gemini-2.5-pro", tools=MIXED[:1])),
+    ("tools_mixed", "gemini", "vertex", gemini("gemini-2.5-pro", tools=MIXED), gemini("gemini-3-pro", tools=MIXED)),
+    (
+        "tools_mixed",
+        "gemini",
+        None,
+        gemini("gemini-3-pro", tools=MIXED),
+        gemini("gemini-3-pro", tools=MIXED, toolConfig=SERVER),
+    ),
+    (
+        "option_bounds",
+        "gemini",
+        None,
+        gemini("gemini-2.5-pro", {"thinkingBudget": 0}),
+        gemini("gemini-2.5-flash-lite", {"thinkingBudget": 0}),
+    ),
+    (
+        "option_bounds",
+        "gemini",
+        None,
+        gemini("gemini-2.5-flash-lite", {"thinkingBudget": 100}),
+        gemini("gemini-2.5-flash", {"thinkingBudget": 100}),
+    ),
+    (
+        "option_unsupported",
+        "gemini",
+        None,
+        gemini("gemini-3-pro-preview", {"thinkingLevel": "MEDIUM"}),
+        gemini("gemini-3-flash-preview", {"thinkingLevel": "MEDIUM"}),
+    ),
+    (
+        "option_conflict",
+        "gemini",
+        None,
+        gemini("gemini-3-pro", {"thinkingLevel": "low", "thinkingBudget": 9}),
+        gemini("gemini-3-pro", {"thinkingLevel": "low"}),
+    ),
     (
         "encrypted_reasoning",
         "responses",

@@ -25,6 +25,7 @@ from streamweld.requests.tables import (
     is_accepted,
     is_list,
     listed,
+    model_facts,
     object_of,
     options,
     pointer,
@@ -82,6 +83,8 @@ def check(
     found.efforts()
     found.tools()
     found.claude()
+    if profile.target == "gemini":
+        found.gemini()
     if profile.target == "responses":
         found.responses()
     return history.check(request, target=cast("Target", profile.target), gateway=profile) + found.violations
@@ -340,6 +343,29 @@ class _Checker:
         ]
         if any(api["call"] in kinds for kinds in blocks) and blocks[0].isdisjoint(api["thinking_blocks"]):
             self.add("thinking_unsigned", ("messages", turns.index(last)), "the last assistant message")
+
+    def gemini(self) -> None:
+        """Check the values of the thinking options, and built-in tools together with functions."""
+        facts = model_facts("gemini", self.request.get("model"))
+        place = ("generationConfig", "thinkingConfig")
+        config = object_of(at(self.request, ".".join(place)))
+        level, budget = config.get("thinkingLevel"), config.get("thinkingBudget")
+        if level is not None and budget is not None:
+            self.add("option_conflict", (*place, "thinkingBudget"), "thinkingLevel and thinkingBudget")
+        if isinstance(level, str) and level.lower() not in facts.get("levels", (level.lower(),)):
+            self.add("option_unsupported", (*place, "thinkingLevel"), f"{level} with {self.request.get('model')}")
+        low, high = facts.get("budgets", (0, None))
+        if isinstance(budget, int) and high is not None:
+            special = budget == -1 or (budget == 0 and not facts.get("always_thinks"))
+            if not special and not low <= budget <= high:
+                self.add("option_bounds", (*place, "thinkingBudget"), f"{budget}; {low} to {high} are allowed")
+        entries = [object_of(entry) for entry in listed(self.request.get("tools"))]
+        built_in = [n for n, entry in enumerate(entries) if entry.keys() - {"functionDeclarations"}]
+        enabled = at(self.request, "toolConfig.includeServerSideToolInvocations") is True
+        if built_in and any(entry.get("functionDeclarations") for entry in entries):
+            needs_option = "server_tool_calls" not in self.facts.get("lacks", ())
+            if not facts["mixed_tools"] or (needs_option and not enabled):
+                self.add("tools_mixed", ("tools", built_in[0]))
 
     def responses(self) -> None:
         """Check that a request with `store: false` asks for encrypted reasoning."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from streamweld.requests import claude, schemas
+from streamweld.requests import claude, gemini, schemas
 from streamweld.requests.tables import at, is_list, listed, object_of, options, put, reasons_by_default
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ def apply(context: RequestContext, made: dict[str, Any]) -> None:
             if made.get("top_logprobs") and made.get("logprobs") is None:
                 made["logprobs"] = True
         case "gemini":
-            if at(made, "generationConfig.logprobs") and at(made, "generationConfig.responseLogprobs") is None:
-                put(made, "generationConfig.responseLogprobs", True)
+            gemini.apply(context, made)
         case _:
             pass
 

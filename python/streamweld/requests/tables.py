@@ -23,6 +23,8 @@ __all__ = [
     "is_list",
     "listed",
     "model_facts",
+    "nearest_budget",
+    "nearest_level",
     "object_of",
     "options",
     "pointer",
@@ -128,7 +130,25 @@ def model_facts(family: str, model: object) -> Json:
         unknown: Json = table["unknown"]
         return unknown
     version = [int(found[1]), int(found[2] or 0)]
-    return next(row for row in table["rows"] if version >= list(row["from"]))
+    row: Json = next(row for row in table["rows"] if version >= list(row["from"]))
+    variant = row["variants"].get(found[3]) if "variants" in row else None
+    return row if variant is None else {**row, **variant}
+
+
+def nearest_level(level: str, facts: Json) -> str:
+    """Return the level, or the next one that the model accepts; the highest if there is none above it."""
+    levels: Sequence[str] = facts.get("levels", (level,))
+    order = spec("thinking")["efforts"]
+    above = [word for word in levels if order.index(word) >= order.index(level)]
+    return above[0] if above else levels[-1]
+
+
+def nearest_budget(budget: int, facts: Json) -> int:
+    """Return the budget, or the nearest one that the model accepts. 0 disables thinking, -1 means no fixed budget."""
+    low, high = facts.get("budgets", (budget, budget))
+    if budget == -1 or (budget == 0 and not facts.get("always_thinks")):
+        return budget
+    return int(max(low, min(budget, high)))
 
 
 def claude_facts(target: str, request: Json) -> Json | None:

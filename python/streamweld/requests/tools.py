@@ -162,11 +162,11 @@ def write(tools: Sequence[Tool], context: RequestContext, names: Names, made: di
         case "gemini":
             functions = [_to_gemini(tool, context) for tool in named if tool.kind == "function"]
             entries: list[Any] = [{"functionDeclarations": functions}] if functions else []
-            entries += [
-                {_hosted(tool, "gemini")["match"]: _carried(tool, "gemini", {}, context)}
-                for tool in named
-                if tool.kind == "hosted"
-            ]
+            for tool in named:
+                if tool.kind == "hosted":
+                    name = _hosted(tool, "gemini")["match"]
+                    context.written[f"tools.{len(entries)}.{name}"] = tool.path
+                    entries.append({name: _carried(tool, "gemini", {}, context)})
         case "bedrock-converse":
             entries = [entry for tool in named for entry in _to_bedrock(tool, context)]
             if entries:

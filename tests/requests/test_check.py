@@ -165,6 +165,20 @@ WRONG: list[tuple[str, str, str | None, Any, Any]] = [
     ),
     ("thinking_unsigned", "bedrock-converse", None, bedrock(THINKS, **BEDROCK_LOOP), bedrock(**BEDROCK_LOOP)),
     ("tools_missing", "bedrock-converse", None, {"messages": BEDROCK_LOOP["messages"]}, BEDROCK_LOOP),
+    (
+        "option_unsupported",
+        "openai-chat",
+        None,
+        {"model": "gpt-4o", "reasoning_effort": "none"},
+        {"model": "gpt-5.1", "reasoning_effort": "none"},
+    ),
+    (
+        "option_unsupported",
+        "responses",
+        None,
+        {"model": "gpt-5.1", "input": "hi", "reasoning": {"effort": "minimal"}},
+        {"model": "gpt-5", "input": "hi", "reasoning": {"effort": "minimal"}},
+    ),
     ("tools_mixed", "gemini", None, gemini("gemini-2.5-pro", tools=MIXED), gemini("gemini-2.5-pro", tools=MIXED[:1])),
     ("tools_mixed", "gemini", "vertex", gemini("gemini-2.5-pro", tools=MIXED), gemini("gemini-3-pro", tools=MIXED)),
     (

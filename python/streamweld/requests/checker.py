@@ -27,6 +27,7 @@ from streamweld.requests.tables import (
     listed,
     model_facts,
     object_of,
+    openai_efforts,
     options,
     pointer,
     spec,
@@ -148,12 +149,16 @@ class _Checker:
         return any(value in own for own in words.values())
 
     def efforts(self) -> None:
-        """Check that the gateway accepts the reasoning effort."""
+        """Check that the gateway and the model accept the reasoning effort."""
         known = self.facts.get("efforts")
         path = "reasoning.effort" if self.target == "responses" else "reasoning_effort"
         word = at(self.request, path)
         if known is not None and word is not None and word not in known.values():
             self.add("option_unsupported", steps(path), f"effort {word}")
+        if self.target in ("openai-chat", "responses"):
+            accepted = openai_efforts(self.request.get("model"), self.facts)
+            if accepted is not None and word in spec("thinking")["efforts"] and word not in accepted:
+                self.add("option_unsupported", steps(path), f"effort {word} with {self.request.get('model')}")
 
     def _bounds(self, option: Option, path: str, value: Any) -> None:
         if option.kind == "text":

@@ -8,7 +8,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamweld.requests import claude, gemini, schemas
-from streamweld.requests.tables import at, is_list, listed, object_of, options, put, reasons_by_default
+from streamweld.requests.tables import (
+    at,
+    is_list,
+    listed,
+    nearest_effort,
+    object_of,
+    openai_efforts,
+    options,
+    put,
+    reasons_by_default,
+    remove,
+    spec,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,8 +44,10 @@ def apply(context: RequestContext, made: dict[str, Any]) -> None:
             claude.apply(context, made)
             _tools_of_calls(context, made)
         case "responses":
+            _effort(context, made, "reasoning.effort")
             _responses(context, made)
         case "openai-chat":
+            _effort(context, made, "reasoning_effort")
             if (
                 made.get("stream") is True
                 and _FAMILIES.get(context.source) != "chat"
@@ -60,6 +74,24 @@ def require(context: RequestContext, made: dict[str, Any]) -> None:
 
 def _lacks(context: RequestContext) -> Sequence[str]:
     return cast("Sequence[str]", context.facts.get("lacks", ()))
+
+
+def _effort(context: RequestContext, made: dict[str, Any], path: str) -> None:
+    """Replace a reasoning effort that the model does not accept, or remove it if the model does not reason."""
+    efforts, effort = openai_efforts(made.get("model"), context.facts), at(made, path)
+    if efforts is None or effort in (None, *efforts) or effort not in spec("thinking")["efforts"]:
+        return
+    origin = context.origin(path)
+    if efforts:
+        new = nearest_effort(effort, efforts)
+        context.edit("option_approximated", origin, f"changed the effort from {effort} to {new}", effort)
+        put(made, path, new)
+        return
+    remove(made, path)
+    if effort == "none":
+        context.edit("option_implied", origin, "dropped, because the model does not reason", effort)
+    else:
+        context.lose("reasoning", origin, "the model does not reason", effort)
 
 
 # --- Bedrock

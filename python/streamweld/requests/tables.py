@@ -24,8 +24,10 @@ __all__ = [
     "listed",
     "model_facts",
     "nearest_budget",
+    "nearest_effort",
     "nearest_level",
     "object_of",
+    "openai_efforts",
     "options",
     "pointer",
     "put",
@@ -135,9 +137,28 @@ def model_facts(family: str, model: object) -> Json:
     return row if variant is None else {**row, **variant}
 
 
+def openai_efforts(model: object, facts: Json) -> Sequence[str] | None:
+    """Return the reasoning efforts that one of OpenAI's models accepts, or None if there are no constraints.
+
+    They do not apply to a gateway that has its own reasoning options.
+    """
+    if not isinstance(model, str) or "thinking" in facts or "efforts" in facts:
+        return None
+    return next((row for pattern, row in _efforts() if pattern.search(model)), None)
+
+
+@cache
+def _efforts() -> tuple[tuple[re.Pattern[str], Sequence[str]], ...]:
+    return tuple((re.compile(row["match"]), row["efforts"]) for row in spec("openai_efforts")["rows"])
+
+
 def nearest_level(level: str, facts: Json) -> str:
     """Return the level, or the next one that the model accepts; the highest if there is none above it."""
-    levels: Sequence[str] = facts.get("levels", (level,))
+    return nearest_effort(level, facts.get("levels", (level,)))
+
+
+def nearest_effort(level: str, levels: Sequence[str]) -> str:
+    """Return the effort, or the next higher one in `levels`; the highest if there is none above it."""
     order = spec("thinking")["efforts"]
     above = [word for word in levels if order.index(word) >= order.index(level)]
     return above[0] if above else levels[-1]

@@ -198,6 +198,11 @@ class _Checker:
                 self.add("tool_schema", path, name)
         if self.target == "bedrock-converse" and not count and self._has_calls():
             self.add("tools_missing", ("toolConfig", "tools"))
+        if self.profile.name in spec("tool_schemas")["strict"]:
+            for n, entry in enumerate(map(object_of, listed(self.request.get("tools")))):
+                inner = entry if self.target == "responses" else object_of(entry.get("function"))
+                if inner.get("strict") is True and not _requires_all(inner.get("parameters")):
+                    self.add("tool_strict", ("tools", n), str(inner.get("name")))
         self._choice(names, count)
 
     def _has_calls(self) -> bool:
@@ -380,6 +385,25 @@ class _Checker:
         reasons = at(request, "reasoning.effort") not in (None, "none") or at(request, "reasoning.summary") is not None
         if request.get("store") is False and reasons and not asks and "include" not in self.facts.get("lacks", ()):
             self.add("encrypted_reasoning", ("include",))
+
+
+def _requires_all(schema: Any) -> bool:
+    """Return whether every object in the schema requires all of its properties and allows no others."""
+    waiting: list[Any] = [schema]
+    while waiting:
+        found = waiting.pop()
+        waiting += listed(found)
+        given = object_of(found)
+        properties = object_of(given.get("properties"))
+        kind = given.get("type")
+        if properties or kind == "object" or "object" in listed(kind):
+            required = listed(given.get("required"))
+            if given.get("additionalProperties") is not False or not all(name in required for name in properties):
+                return False
+        for member in ("properties", "$defs", "definitions"):
+            waiting += object_of(given.get(member)).values()
+        waiting += [given[member] for member in ("items", "prefixItems", "anyOf") if member in given]
+    return True
 
 
 def _is_kind(option: Option, value: Any) -> bool:

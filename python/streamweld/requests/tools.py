@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from streamweld.requests.names import Names
     from streamweld.requests.tables import Json
 
-__all__ = ["COMPLETED", "Tool", "accepted", "read", "takes", "write"]
+__all__ = ["COMPLETED", "Tool", "accepted", "read", "sent_strict", "takes", "write"]
 
 Kind: TypeAlias = Literal["function", "custom", "hosted", "mcp", "other"]
 Path: TypeAlias = tuple[str | int, ...]
@@ -518,6 +518,27 @@ def _schema(tool: Tool, context: RequestContext) -> Any:
     return _plain(made)
 
 
+def sent_strict(strict: bool | None, schema: Any, place: Path, context: RequestContext) -> bool | None:
+    """Return `strict`, or None if the gateway rejects it for this schema, which is recorded as a loss."""
+    checked = context.profile.name in spec("tool_schemas")["strict"]
+    if not strict or not checked or schemas.is_strict(schema):
+        return strict
+    why = "strict mode requires that every object of the schema requires all of its properties and allows no others"
+    context.lose("strict", place, why, True)
+    return None
+
+
+def _strict(tool: Tool, schema: Any, context: RequestContext) -> bool | None:
+    """Return `strict` for Chat Completions and Responses.
+
+    The Responses API is strict by default if the schema fits, so a tool of its without `strict` stays strict.
+    """
+    strict = tool.strict
+    if strict is None and context.source == "responses" and not tool.hosted and tool.kind == "function":
+        strict = schemas.is_strict(schema) or None
+    return sent_strict(strict, schema, tool.place("strict"), context)
+
+
 def _plain(value: Any) -> Any:
     """Return a frozen schema from the tables as plain dictionaries and lists. Other values are returned unchanged."""
     if isinstance(value, dict | list):
@@ -537,8 +558,9 @@ def _to_chat(tool: Tool, context: RequestContext) -> dict[str, Any]:
         return {"type": "custom", "custom": made}
     if tool.schema is not None or context.target == "mistral":
         made["parameters"] = _schema(tool, context)
-    if tool.strict is not None:
-        made["strict"] = tool.strict
+    strict = _strict(tool, made.get("parameters", schemas.EMPTY), context)
+    if strict is not None:
+        made["strict"] = strict
     return {"type": "function", "function": made}
 
 
@@ -556,7 +578,9 @@ def _to_responses(tool: Tool, context: RequestContext) -> dict[str, Any]:
             made["format"] = {"type": "grammar", "syntax": tool.format[0], "definition": tool.format[1]}
         return made
     # The Responses API, unlike other APIs, is strict by default, so `strict` is always written.
-    return {"type": "function", **_common(tool), "parameters": _schema(tool, context), "strict": tool.strict or False}
+    schema = _schema(tool, context)
+    strict = _strict(tool, schema, context) or False
+    return {"type": "function", **_common(tool), "parameters": schema, "strict": strict}
 
 
 def _to_anthropic(tool: Tool, context: RequestContext) -> dict[str, Any]:

@@ -20,12 +20,14 @@ from streamweld.history.ids import form_of
 from streamweld.history.profiles import resolve
 from streamweld.requests.tables import (
     at,
+    claude_facts,
     gateway_facts,
     is_accepted,
     is_list,
     listed,
     model_facts,
     object_of,
+    openai_efforts,
     options,
     pointer,
     spec,
@@ -81,8 +83,9 @@ def check(
     found.plain_options()
     found.efforts()
     found.tools()
-    if profile.target == "anthropic":
-        found.anthropic()
+    found.claude()
+    if profile.target == "gemini":
+        found.gemini()
     if profile.target == "responses":
         found.responses()
     return history.check(request, target=cast("Target", profile.target), gateway=profile) + found.violations
@@ -146,14 +149,22 @@ class _Checker:
         return any(value in own for own in words.values())
 
     def efforts(self) -> None:
-        """Check that the gateway accepts the reasoning effort."""
+        """Check that the gateway and the model accept the reasoning effort."""
         known = self.facts.get("efforts")
         path = "reasoning.effort" if self.target == "responses" else "reasoning_effort"
         word = at(self.request, path)
         if known is not None and word is not None and word not in known.values():
             self.add("option_unsupported", steps(path), f"effort {word}")
+        if self.target in ("openai-chat", "responses"):
+            accepted = openai_efforts(self.request.get("model"), self.facts)
+            if accepted is not None and word in spec("thinking")["efforts"] and word not in accepted:
+                self.add("option_unsupported", steps(path), f"effort {word} with {self.request.get('model')}")
 
     def _bounds(self, option: Option, path: str, value: Any) -> None:
+        if option.kind == "text":
+            if not option.fits(value, self.target, self.facts):
+                self.add("option_form", steps(path), f"{option.word} has {len(value)} characters")
+            return
         low, high = option.limits(self.target, self.facts)
         if option.kind in ("integer", "number"):
             if (low is not None and value < low) or (high is not None and value > high):
@@ -183,9 +194,25 @@ class _Checker:
             elif name in names:
                 self.add("tool_repeated", path, name)
             names.add(name)  # `tool_choice` can specify a name that does not fit, too
-            if kind == "function" and schema is not None and object_of(schema).get("type") != "object":
+            if kind == "function" and schema is not None and self._is_unfit(schema):
                 self.add("tool_schema", path, name)
+        if self.target == "bedrock-converse" and not count and self._has_calls():
+            self.add("tools_missing", ("toolConfig", "tools"))
+        if self.profile.name in spec("tool_schemas")["strict"]:
+            for n, entry in enumerate(map(object_of, listed(self.request.get("tools")))):
+                inner = entry if self.target == "responses" else object_of(entry.get("function"))
+                if inner.get("strict") is True and not _requires_all(inner.get("parameters")):
+                    self.add("tool_strict", ("tools", n), str(inner.get("name")))
         self._choice(names, count)
+
+    def _has_calls(self) -> bool:
+        messages = [object_of(message) for message in listed(self.request.get("messages"))]
+        return any("toolUse" in object_of(block) for message in messages for block in listed(message.get("content")))
+
+    def _is_unfit(self, schema: Any) -> bool:
+        given = object_of(schema)
+        needed = self.target in spec("tool_schemas")["properties"]
+        return given.get("type") != "object" or (needed and not isinstance(given.get("properties"), Mapping))
 
     def _name_fits(self, name: str) -> bool:
         fact = self.profile.constraints.get("tool_name")
@@ -271,49 +298,84 @@ class _Checker:
         if words is not None and (choice if isinstance(choice, str) else "required") not in words:
             self.add("option_unsupported", (member,), str(choice))
 
-    def anthropic(self) -> None:
-        """Check Anthropic's thinking options, and the options that cannot be combined with thinking."""
-        request = self.request
-        facts = model_facts("anthropic", request.get("model"))
-        config = object_of(request.get("thinking"))
-        kind = config.get("type")
+    def claude(self) -> None:
+        """Check the thinking options of Claude models, and the options that cannot be combined with thinking."""
+        facts = claude_facts(self.target, self.request)
+        if facts is None:
+            return
+        api = spec("claude")[self.target]
+        paths = {**api["paths"]}
+        if at(self.request, api.get("older_thinking", "")) is not None:
+            paths["thinking"] = api["older_thinking"]
+        given = {name: at(self.request, path) for name, path in paths.items()}
+        config, choice = object_of(given["thinking"]), object_of(given["tool_choice"])
+        kind, model = config.get("type"), given["model"]
+        at_type = (*steps(paths["thinking"]), "type")
         if not facts["sampling"]:
             for name in ("temperature", "top_p", "top_k"):
-                if request.get(name) is not None:
-                    self.add("option_unsupported", (name,), f"{name} with {request.get('model')}")
-        if facts.get("one_of_two") and request.get("temperature") is not None and request.get("top_p") is not None:
-            self.add("option_conflict", ("top_p",), "temperature and top_p")
-        forced = object_of(request.get("tool_choice")).get("type") in ("any", "tool")
+                if given[name] is not None:
+                    self.add("option_unsupported", steps(paths[name]), f"{name} with {model}")
+        if facts.get("one_of_two") and given["temperature"] is not None and given["top_p"] is not None:
+            self.add("option_conflict", steps(paths["top_p"]), "temperature and top_p")
+        forced = choice.get("type") in ("any", "tool") or "any" in choice or "tool" in choice
         if facts.get("always_thinks"):
             if kind == "disabled":
-                self.add("option_unsupported", ("thinking", "type"), f"{kind} with {request.get('model')}")
+                self.add("option_unsupported", at_type, f"{kind} with {model}")
             if forced:
-                self.add("option_unsupported", ("tool_choice",), f"a forced tool call with {request.get('model')}")
+                self.add("option_unsupported", steps(paths["tool_choice"]), f"a forced tool call with {model}")
         if kind not in ("enabled", "adaptive"):
             return
         if facts["thinking"] and kind not in facts["thinking"]:
-            self.add("option_unsupported", ("thinking", "type"), f"{kind} with {request.get('model')}")
+            self.add("option_unsupported", at_type, f"{kind} with {model}")
         if forced and not facts.get("always_thinks"):
-            self.add("option_conflict", ("tool_choice",), "thinking and a forced tool call")
-        if request.get("temperature") not in (None, 1) or request.get("top_k") is not None:
-            self.add(
-                "option_conflict", ("temperature" if request.get("temperature") is not None else "top_k",), "thinking"
-            )
+            self.add("option_conflict", steps(paths["tool_choice"]), "thinking and a forced tool call")
+        wrong = {
+            "temperature": given["temperature"] not in (None, 1),
+            "top_k": given["top_k"] is not None,
+            "top_p": isinstance(given["top_p"], int | float) and given["top_p"] < 0.95,
+        }
+        for name, is_wrong in wrong.items():
+            if is_wrong and facts["sampling"]:
+                self.add("option_conflict", steps(paths[name]), "thinking")
         if kind == "enabled":
-            self._budget(config)
+            self._budget(api, (*steps(paths["thinking"]), "budget_tokens"), config, given["max_tokens"])
 
-    def _budget(self, config: Json) -> None:
-        budget, most = config.get("budget_tokens"), self.request.get("max_tokens")
-        least = spec("thinking")["smallest"]
+    def _budget(self, api: Json, path: Sequence[str], config: Json, most: Any) -> None:
+        budget, least = config.get("budget_tokens"), spec("thinking")["smallest"]
         if not isinstance(budget, int) or budget < least or (isinstance(most, int) and budget >= most):
-            self.add("option_bounds", ("thinking", "budget_tokens"), f"budget_tokens {budget} with max_tokens {most}")
+            self.add("option_bounds", path, f"budget_tokens {budget} with max_tokens {most}")
         messages = self.request.get("messages")
         turns = [object_of(message) for message in cast("Sequence[Any]", messages)] if is_list(messages) else []
         last = next((turn for turn in reversed(turns) if turn.get("role") == "assistant"), {})
-        content = last.get("content")
-        blocks = [object_of(block).get("type") for block in cast("Sequence[Any]", content)] if is_list(content) else []
-        if "tool_use" in blocks and blocks[0] not in ("thinking", "redacted_thinking"):
+        blocks = [
+            {str(block["type"])} if "type" in block else set(block)
+            for block in map(object_of, listed(last.get("content")))
+        ]
+        if any(api["call"] in kinds for kinds in blocks) and blocks[0].isdisjoint(api["thinking_blocks"]):
             self.add("thinking_unsigned", ("messages", turns.index(last)), "the last assistant message")
+
+    def gemini(self) -> None:
+        """Check the values of the thinking options, and built-in tools together with functions."""
+        facts = model_facts("gemini", self.request.get("model"))
+        place = ("generationConfig", "thinkingConfig")
+        config = object_of(at(self.request, ".".join(place)))
+        level, budget = config.get("thinkingLevel"), config.get("thinkingBudget")
+        if level is not None and budget is not None:
+            self.add("option_conflict", (*place, "thinkingBudget"), "thinkingLevel and thinkingBudget")
+        if isinstance(level, str) and level.lower() not in facts.get("levels", (level.lower(),)):
+            self.add("option_unsupported", (*place, "thinkingLevel"), f"{level} with {self.request.get('model')}")
+        low, high = facts.get("budgets", (0, None))
+        if isinstance(budget, int) and high is not None:
+            special = budget == -1 or (budget == 0 and not facts.get("always_thinks"))
+            if not special and not low <= budget <= high:
+                self.add("option_bounds", (*place, "thinkingBudget"), f"{budget}; {low} to {high} are allowed")
+        entries = [object_of(entry) for entry in listed(self.request.get("tools"))]
+        built_in = [n for n, entry in enumerate(entries) if entry.keys() - {"functionDeclarations"}]
+        enabled = at(self.request, "toolConfig.includeServerSideToolInvocations") is True
+        if built_in and any(entry.get("functionDeclarations") for entry in entries):
+            needs_option = "server_tool_calls" not in self.facts.get("lacks", ())
+            if not facts["mixed_tools"] or (needs_option and not enabled):
+                self.add("tools_mixed", ("tools", built_in[0]))
 
     def responses(self) -> None:
         """Check that a request with `store: false` asks for encrypted reasoning."""
@@ -323,6 +385,25 @@ class _Checker:
         reasons = at(request, "reasoning.effort") not in (None, "none") or at(request, "reasoning.summary") is not None
         if request.get("store") is False and reasons and not asks and "include" not in self.facts.get("lacks", ()):
             self.add("encrypted_reasoning", ("include",))
+
+
+def _requires_all(schema: Any) -> bool:
+    """Return whether every object in the schema requires all of its properties and allows no others."""
+    waiting: list[Any] = [schema]
+    while waiting:
+        found = waiting.pop()
+        waiting += listed(found)
+        given = object_of(found)
+        properties = object_of(given.get("properties"))
+        kind = given.get("type")
+        if properties or kind == "object" or "object" in listed(kind):
+            required = listed(given.get("required"))
+            if given.get("additionalProperties") is not False or not all(name in required for name in properties):
+                return False
+        for member in ("properties", "$defs", "definitions"):
+            waiting += object_of(given.get(member)).values()
+        waiting += [given[member] for member in ("items", "prefixItems", "anyOf") if member in given]
+    return True
 
 
 def _is_kind(option: Option, value: Any) -> bool:

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
-from streamweld.requests.tables import at, is_list, object_of, options, put, spec, steps
+from streamweld.requests.tables import at, is_list, object_of, options, put, remove, spec, steps
 
 if TYPE_CHECKING:
     from streamweld.requests.context import RequestContext
@@ -111,8 +112,10 @@ def _found(option: Option, context: RequestContext, made: dict[str, Any]) -> tup
             context.same
             and not option.alone
             and option.word not in (*context.facts.get("lacks", ()), *_renamed(context))
-        ):
-            continue  # both members exist in the API, so both are kept
+        ):  # both members exist in the API, so both are kept
+            if isinstance(other, str) and (new := _formed(option, context, path, other)) != other:
+                put(made, path, new)
+            continue
         _remove(context, made, path)
         if context.same or other != first:
             context.lose(
@@ -168,6 +171,8 @@ def _fitted(option: Option, context: RequestContext, path: str, value: Any) -> A
     """Return the value, reduced to what the target accepts, or None if no value remains."""
     if option.kind in ("integer", "number") and value is not None:
         return _bounded(option, context, path, value)
+    if option.kind == "text" and isinstance(value, str):
+        return _formed(option, context, path, value)
     most = option.max_items.get(context.target)
     if most is not None and isinstance(value, (Mapping, Sequence)) and not isinstance(value, str) and len(value) > most:
         all_ = cast("Mapping[str, Any] | Sequence[Any]", value)
@@ -179,6 +184,15 @@ def _fitted(option: Option, context: RequestContext, path: str, value: Any) -> A
     if option.word == "metadata" and value is not None:
         return _texts(option, context, path, value)
     return value
+
+
+def _formed(option: Option, context: RequestContext, path: str, value: str) -> str:
+    """Return the text, or its hash if its length or characters do not fit. The same text has the same hash."""
+    if option.fits(value, context.target, context.facts):
+        return value
+    what = f"replaced {option.word} with its SHA-256, because the target does not accept its length or characters"
+    context.edit("option_form", steps(path), what, value)
+    return sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _bounded(option: Option, context: RequestContext, path: str, value: Any) -> Any:
@@ -221,17 +235,4 @@ def _remove(context: RequestContext, made: dict[str, Any], path: str, keep: str 
     """Remove an option from `made` unless its path is `keep`. Applies only if source and target are the same API."""
     if not context.same or path == keep:
         return
-    *above, last = path.split(".")
-    holder: Any = made
-    for name in above:
-        holder = object_of(holder).get(name)
-    if not object_of(holder) or last not in holder:
-        return
-    if not above:
-        del made[last]
-        return
-    rest = {name: value for name, value in holder.items() if name != last}
-    if rest:
-        put(made, ".".join(above), rest)
-    elif len(above) == 1:
-        del made[above[0]]
+    remove(made, path)

@@ -122,7 +122,7 @@ def _tools(context: RequestContext, made: dict[str, Any], names: Names) -> Seque
             replaced[tool.path] = _renamed(tool.raw, tool.name, names.fit(tool.name, tool.path))
         if tool.kind == "function" and not tool.hosted and tool.path not in dropped:
             raw = replaced.get(tool.path, tool.raw)
-            sound = _with_schema(raw, tool, context)
+            sound = _with_strict(_with_schema(raw, tool, context), tool, context)
             if sound is not raw:
                 replaced[tool.path] = sound
     left = list(kept.values()) if changed else None
@@ -149,7 +149,7 @@ def _tools(context: RequestContext, made: dict[str, Any], names: Names) -> Seque
 
 
 def _with_schema(raw: Any, tool: tooling.Tool, context: RequestContext) -> Any:
-    """Return the tool definition, with `type: object` added to its schema if the type is missing.
+    """Return the tool definition, with the members added to its schema that the target requires.
 
     A null schema is omitted, because it means that the tool has no parameters.
     """
@@ -160,11 +160,25 @@ def _with_schema(raw: Any, tool: tooling.Tool, context: RequestContext) -> Any:
     if member in holder and holder[member] is None and context.target == "openai-chat":
         context.edit("tool_schema", tool.path, "dropped a schema that is null")
         return _replaced(raw, above, {name: value for name, value in holder.items() if name != member})
-    schema = schemas.of_object(holder.get(member))
+    schema = schemas.of_object(holder.get(member), context.target)
     if holder.get(member) is None or schema is None or schema is holder[member]:
         return raw
-    context.edit("tool_schema", tool.path, "added `type: object` to the schema")
+    context.edit("tool_schema", tool.path, tooling.COMPLETED)
     return _replaced(raw, above, {**holder, member: schema})
+
+
+def _with_strict(raw: Any, tool: tooling.Tool, context: RequestContext) -> Any:
+    """Return the tool definition, without `strict` if the gateway rejects it for the schema."""
+    *above, member = _SCHEMAS[context.target]
+    holder = object_of(raw)
+    for name in above:
+        holder = object_of(holder.get(name))
+    strict = holder.get("strict")
+    if strict is not True or tooling.sent_strict(True, holder.get(member), tool.place("strict"), context):
+        return raw
+    rest = {name: value for name, value in holder.items() if name != "strict"}
+    # The Responses API is strict by default.
+    return _replaced(raw, above, {**rest, "strict": False} if context.target == "responses" else rest)
 
 
 def _replaced(raw: Any, above: Sequence[str], holder: dict[str, Any]) -> dict[str, Any]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from streamweld._spec import load_requests
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["EMPTY", "from_gemini", "is_empty", "of_object"]
+__all__ = ["EMPTY", "from_gemini", "is_empty", "is_strict", "lacks_properties", "of_object"]
 
 EMPTY: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 _COUNTS: Final = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
@@ -51,17 +53,55 @@ def from_gemini(schema: Any) -> Any:
     return made
 
 
-def of_object(schema: Any) -> Mapping[str, Any] | None:
-    """Return an object schema, with `type` added if it is missing, or None if the schema has another type."""
+def of_object(schema: Any, target: str) -> Mapping[str, Any] | None:
+    """Return an object schema, with `type` and `properties` added if they are missing and the target requires them.
+
+    The result is None if the schema has another type.
+    """
     if schema is None:
         return EMPTY
     if not isinstance(schema, Mapping):
         return None
     given = cast("Mapping[str, Any]", schema)
     kind = given.get("type")
+    if kind not in (None, "object"):
+        return None
     if kind is None:
-        return {"type": "object", **given}
-    return given if kind == "object" else None
+        given = {"type": "object", **given}
+    return {**given, "properties": {}} if lacks_properties(given, target) else given
+
+
+def lacks_properties(schema: Any, target: str) -> bool:
+    """Return whether the target rejects the schema because it has no `properties`."""
+    given = cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}
+    return target in load_requests()["tool_schemas"]["properties"] and given.get("properties") in (None, [], ())
+
+
+def is_strict(schema: Any) -> bool:
+    """Return whether every object in the schema requires all of its properties and allows no others."""
+    waiting: list[Any] = [schema]
+    while waiting:
+        given = waiting.pop()
+        if isinstance(given, list | tuple):
+            waiting += cast("Sequence[Any]", given)
+        if not isinstance(given, Mapping):
+            continue
+        found = cast("Mapping[str, Any]", given)
+        kind, members = found.get("type"), found.get("properties")
+        properties = cast("Mapping[str, Any]", members) if isinstance(members, Mapping) else {}
+        is_object = kind == "object" or (isinstance(kind, list | tuple) and "object" in kind) or bool(properties)
+        required = found.get("required")
+        names = cast("Sequence[Any]", required) if isinstance(required, list | tuple) else ()
+        if is_object and (
+            found.get("additionalProperties") is not False or any(name not in names for name in properties)
+        ):
+            return False
+        waiting += properties.values()
+        for name in ("$defs", "definitions"):
+            definitions = found.get(name)
+            waiting += cast("Mapping[str, Any]", definitions).values() if isinstance(definitions, Mapping) else ()
+        waiting += [found[name] for name in ("items", "prefixItems", "anyOf") if name in found]
+    return True
 
 
 def is_empty(schema: Any) -> bool:

@@ -9,23 +9,30 @@ from functools import cache
 from typing import Any, Final, TypeAlias, cast
 
 from streamweld._spec import load_requests
+from streamweld.history.ids import form_of
 
 __all__ = [
     "Json",
     "Option",
     "Path",
     "at",
+    "claude_facts",
     "existing",
     "gateway_facts",
     "is_accepted",
     "is_list",
     "listed",
     "model_facts",
+    "nearest_budget",
+    "nearest_effort",
+    "nearest_level",
     "object_of",
+    "openai_efforts",
     "options",
     "pointer",
     "put",
     "reasons_by_default",
+    "remove",
     "spec",
     "steps",
 ]
@@ -50,6 +57,7 @@ class Option:
     implied: Sequence[Any]
     bounds: Mapping[str, Sequence[float | None]]
     max_items: Mapping[str, int]
+    forms: Mapping[str, Json]
     required: Mapping[str, Any]
     negated: Sequence[str]
     needs_tools: Sequence[str]
@@ -80,6 +88,11 @@ class Option:
         )
         return low, high
 
+    def fits(self, text: str, target: str, facts: Json) -> bool:
+        """Return whether the gateway accepts the length and the characters of a text. The default is the target's."""
+        form = facts.get("forms", _NOTHING).get(self.word) or self.forms.get(target)
+        return form is None or form_of(form).fits(text)
+
 
 @cache
 def options() -> tuple[Option, ...]:
@@ -92,6 +105,7 @@ def options() -> tuple[Option, ...]:
             implied=[_thawed(value) for value in row.get("implied", ())],
             bounds=row.get("bounds", _NOTHING),
             max_items=row.get("max_items", _NOTHING),
+            forms=row.get("forms", _NOTHING),
             required=row.get("required", _NOTHING),
             negated=row.get("negated", ()),
             needs_tools=row.get("needs_tools", ()),
@@ -118,7 +132,56 @@ def model_facts(family: str, model: object) -> Json:
         unknown: Json = table["unknown"]
         return unknown
     version = [int(found[1]), int(found[2] or 0)]
-    return next(row for row in table["rows"] if version >= list(row["from"]))
+    row: Json = next(row for row in table["rows"] if version >= list(row["from"]))
+    variant = row["variants"].get(found[3]) if "variants" in row else None
+    return row if variant is None else {**row, **variant}
+
+
+def openai_efforts(model: object, facts: Json) -> Sequence[str] | None:
+    """Return the reasoning efforts that one of OpenAI's models accepts, or None if there are no constraints.
+
+    They do not apply to a gateway that has its own reasoning options.
+    """
+    if not isinstance(model, str) or "thinking" in facts or "efforts" in facts:
+        return None
+    return next((row for pattern, row in _efforts() if pattern.search(model)), None)
+
+
+@cache
+def _efforts() -> tuple[tuple[re.Pattern[str], Sequence[str]], ...]:
+    return tuple((re.compile(row["match"]), row["efforts"]) for row in spec("openai_efforts")["rows"])
+
+
+def nearest_level(level: str, facts: Json) -> str:
+    """Return the level, or the next one that the model accepts; the highest if there is none above it."""
+    return nearest_effort(level, facts.get("levels", (level,)))
+
+
+def nearest_effort(level: str, levels: Sequence[str]) -> str:
+    """Return the effort, or the next higher one in `levels`; the highest if there is none above it."""
+    order = spec("thinking")["efforts"]
+    above = [word for word in levels if order.index(word) >= order.index(level)]
+    return above[0] if above else levels[-1]
+
+
+def nearest_budget(budget: int, facts: Json) -> int:
+    """Return the budget, or the nearest one that the model accepts. 0 disables thinking, -1 means no fixed budget."""
+    low, high = facts.get("budgets", (budget, budget))
+    if budget == -1 or (budget == 0 and not facts.get("always_thinks")):
+        return budget
+    return int(max(low, min(budget, high)))
+
+
+def claude_facts(target: str, request: Json) -> Json | None:
+    """Return the table row for the model of the request, or None if it is not a Claude model."""
+    api = spec("claude").get(target)
+    if api is None:
+        return None
+    model = at(request, api["paths"]["model"])
+    others = target != "anthropic"  # the API also has models of other vendors
+    if others and not (isinstance(model, str) and ("claude" in model.lower() or "anthropic" in model.lower())):
+        return None
+    return model_facts("anthropic", model)
 
 
 @cache
@@ -187,6 +250,21 @@ def put(made: dict[str, Any], path: str, value: Any) -> None:
         made[name] = inner
         made = inner
     made[last] = value
+
+
+def remove(made: dict[str, Any], path: str) -> None:
+    """Remove the value at a dotted path, and the objects above it that are empty then. Nested objects are copied."""
+    above, _, last = path.rpartition(".")
+    holder = object_of(at(made, above)) if above else made
+    if last not in holder:
+        return
+    rest = {name: value for name, value in holder.items() if name != last}
+    if not above:
+        del made[last]
+    elif rest:
+        put(made, above, rest)
+    else:
+        remove(made, above)
 
 
 def existing(request: Json, path: Path) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.requests.tables import at, model_facts, object_of, put, spec, steps
+from streamweld.requests.tables import at, model_facts, nearest_level, object_of, put, spec, steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -276,7 +276,8 @@ def _claude(found: Thinking, context: RequestContext, facts: Mapping[str, Any], 
 
 
 def _to_gemini(found: Thinking, context: RequestContext, made: dict[str, Any]) -> None:
-    kinds = model_facts("gemini", made.get("model"))["thinking"]
+    facts = model_facts("gemini", made.get("model"))
+    kinds = facts["thinking"]
     config: dict[str, Any] = {}
     if not kinds:
         context.lose("reasoning", found.path, "the model does not support reasoning", dict(found.raw))
@@ -292,7 +293,8 @@ def _to_gemini(found: Thinking, context: RequestContext, made: dict[str, Any]) -
         elif found.on:
             config["thinkingBudget"] = -1
     else:
-        word = _word(found, context, spec("thinking")["sent"]["gemini"])
+        sent = spec("thinking")["sent"]["gemini"]
+        word = _word(found, context, {effort: nearest_level(level, facts) for effort, level in sent.items()})
         if word is not None:
             config["thinkingLevel"] = word
     if found.shown is not None:

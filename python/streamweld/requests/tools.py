@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from streamweld.requests.names import Names
     from streamweld.requests.tables import Json
 
-__all__ = ["Tool", "accepted", "read", "takes", "write"]
+__all__ = ["COMPLETED", "Tool", "accepted", "read", "sent_strict", "takes", "write"]
 
 Kind: TypeAlias = Literal["function", "custom", "hosted", "mcp", "other"]
 Path: TypeAlias = tuple[str | int, ...]
 
+COMPLETED: Final = "added to the schema the members that the target requires (`type: object`, `properties`)"
 _FREE_FORM: Final = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 _CHAT: Final = frozenset({"name", "description", "parameters", "strict"})
 _RESPONSES: Final = _CHAT | {"type"}
@@ -161,11 +162,11 @@ def write(tools: Sequence[Tool], context: RequestContext, names: Names, made: di
         case "gemini":
             functions = [_to_gemini(tool, context) for tool in named if tool.kind == "function"]
             entries: list[Any] = [{"functionDeclarations": functions}] if functions else []
-            entries += [
-                {_hosted(tool, "gemini")["match"]: _carried(tool, "gemini", {}, context)}
-                for tool in named
-                if tool.kind == "hosted"
-            ]
+            for tool in named:
+                if tool.kind == "hosted":
+                    name = _hosted(tool, "gemini")["match"]
+                    context.written[f"tools.{len(entries)}.{name}"] = tool.path
+                    entries.append({name: _carried(tool, "gemini", {}, context)})
         case "bedrock-converse":
             entries = [entry for tool in named for entry in _to_bedrock(tool, context)]
             if entries:
@@ -406,7 +407,7 @@ def _fit(tool: Tool, context: RequestContext) -> Tool | None:
                 "the target has no built-in tool of this type; it is declared as a function",
                 object_of(tool.raw).get("type"),
             )
-        if schemas.of_object(tool.schema) is None:
+        if schemas.of_object(tool.schema, context.target) is None:
             return _lost(tool, context, "its schema does not describe an object")
         return tool
     if tool.kind == "custom":
@@ -511,10 +512,31 @@ def _common(tool: Tool) -> dict[str, Any]:
 
 
 def _schema(tool: Tool, context: RequestContext) -> Any:
-    made = schemas.of_object(tool.schema)
+    made = schemas.of_object(tool.schema, context.target)
     if made is not None and made is not tool.schema and tool.schema is not None:
-        context.edit("tool_schema", tool.path, "added `type: object` to the schema")
+        context.edit("tool_schema", tool.path, COMPLETED)
     return _plain(made)
+
+
+def sent_strict(strict: bool | None, schema: Any, place: Path, context: RequestContext) -> bool | None:
+    """Return `strict`, or None if the gateway rejects it for this schema, which is recorded as a loss."""
+    checked = context.profile.name in spec("tool_schemas")["strict"]
+    if not strict or not checked or schemas.is_strict(schema):
+        return strict
+    why = "strict mode requires that every object of the schema requires all of its properties and allows no others"
+    context.lose("strict", place, why, True)
+    return None
+
+
+def _strict(tool: Tool, schema: Any, context: RequestContext) -> bool | None:
+    """Return `strict` for Chat Completions and Responses.
+
+    The Responses API is strict by default if the schema fits, so a tool of its without `strict` stays strict.
+    """
+    strict = tool.strict
+    if strict is None and context.source == "responses" and not tool.hosted and tool.kind == "function":
+        strict = schemas.is_strict(schema) or None
+    return sent_strict(strict, schema, tool.place("strict"), context)
 
 
 def _plain(value: Any) -> Any:
@@ -536,8 +558,9 @@ def _to_chat(tool: Tool, context: RequestContext) -> dict[str, Any]:
         return {"type": "custom", "custom": made}
     if tool.schema is not None or context.target == "mistral":
         made["parameters"] = _schema(tool, context)
-    if tool.strict is not None:
-        made["strict"] = tool.strict
+    strict = _strict(tool, made.get("parameters", schemas.EMPTY), context)
+    if strict is not None:
+        made["strict"] = strict
     return {"type": "function", "function": made}
 
 
@@ -555,7 +578,9 @@ def _to_responses(tool: Tool, context: RequestContext) -> dict[str, Any]:
             made["format"] = {"type": "grammar", "syntax": tool.format[0], "definition": tool.format[1]}
         return made
     # The Responses API, unlike other APIs, is strict by default, so `strict` is always written.
-    return {"type": "function", **_common(tool), "parameters": _schema(tool, context), "strict": tool.strict or False}
+    schema = _schema(tool, context)
+    strict = _strict(tool, schema, context) or False
+    return {"type": "function", **_common(tool), "parameters": schema, "strict": strict}
 
 
 def _to_anthropic(tool: Tool, context: RequestContext) -> dict[str, Any]:

@@ -139,8 +139,12 @@ impl Framer {
 
     /// Returns the fault that the next bytes would cause, if any, without consuming them.
     pub(crate) fn probe<'b>(&self, next: impl Iterator<Item = &'b [u8]>) -> Result<(), Fault> {
+        let mut pieces = next.flat_map(|bytes| bytes.chunks(PROBE)).peekable();
+        if pieces.peek().is_none() {
+            return Ok(()); // a copy of the framer would also copy the open event
+        }
         let mut framer = self.clone();
-        for piece in next.flat_map(|bytes| bytes.chunks(PROBE)) {
+        for piece in pieces {
             framer.feed(piece, &mut |_: Item<'_>| Ok(()))?;
             framer.forget();
         }

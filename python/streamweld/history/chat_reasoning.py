@@ -96,7 +96,8 @@ def signature_value(name: str, signature: str) -> Any:
 
 def text_signatures(message: Json) -> list[str]:
     """Return the signatures that LiteLLM lists for a message, other than those of its calls."""
-    found, sent = members_of(message.get(PROVIDER_FIELDS)).get(_SIGNATURES), message.get("tool_calls")
+    found: Any = members_of(message.get(PROVIDER_FIELDS)).get(_SIGNATURES)
+    sent: Any = message.get("tool_calls")
     listed: list[Any] = found if found.__class__ is list else []
     calls: list[Any] = sent if sent.__class__ is list else []
     signed = {call_signature(members_of(call)) for call in calls}
@@ -105,7 +106,7 @@ def text_signatures(message: Json) -> list[str]:
 
 def lists_one_text(message: Json) -> bool:
     """Return whether LiteLLM's member contains only signatures, and at most one that is not of a call."""
-    return members_of(message.get(PROVIDER_FIELDS)).keys() == {_SIGNATURES} and len(text_signatures(message)) < 2
+    return set(members_of(message.get(PROVIDER_FIELDS))) == {_SIGNATURES} and len(text_signatures(message)) < 2
 
 
 def text_signature_member(signature: str, listed: Collection[str]) -> dict[str, Any]:

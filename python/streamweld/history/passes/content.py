@@ -198,7 +198,8 @@ def _text_within(part: Opaque) -> str:
     content: Any = raw.get("content") if part.kind == "search_result" else members_of(raw.get("source")).get("content")
     if isinstance(content, str):
         return content
-    texts = [members_of(block).get("text") for block in content] if isinstance(content, list) else []
+    blocks: list[Any] = content if content.__class__ is list else []
+    texts = [members_of(block).get("text") for block in blocks]
     return "\n\n".join([text for text in texts if isinstance(text, str) and text.strip()])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, json_text
+from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, json_text, members_of
 from streamweld.history.read.common import (
     as_data,
     as_list,
@@ -143,10 +143,10 @@ def _result(answer: Json, raw: Json, origin: Origin, path: Path) -> Result:
 def _with_media(answer: Json, path: Path) -> dict[str, Any]:
     """Return the fields of a result with media. Gemini 3 accepts them in the response of a function."""
     value: Any = answer.get("response")
-    only = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else (None, None)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType, reportUnknownMemberType]
-    failed = only[0] == "error"
-    if failed or only[0] == "output":
-        value = only[1]
+    name: Any = next(iter(members_of(value))) if len(members_of(value)) == 1 else None
+    failed = name == "error"
+    if failed or name == "output":
+        value = value[name]
     text = value if isinstance(value, str) else json_text(value, path) if value else ""
     within = new_origin(DIALECT, path, None, _CONTENT)
     parts: list[Any] = [Text(text=text)] if text else []

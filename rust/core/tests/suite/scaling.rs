@@ -77,7 +77,7 @@ impl Row {
         let mut lines = self.lines.iter().filter(|(known, _)| known == kind);
         let first = lines.next()?;
         Some(
-            std::iter::once(first)
+            iter::once(first)
                 .chain(lines)
                 .map(|(_, text)| text.as_str())
                 .collect(),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from streamweld.requests.tables import at, claude_facts, is_list, object_of, put, remove, spec
+from streamweld.requests.tables import at, claude_facts, is_list, object_of, put, remove, spec, thawed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,7 +97,7 @@ class _Claude:
             why = "thinking is always enabled for this model, and it excludes forced tool calls"
             self.context.lose("tool_choice", self.origin("tool_choice"), why, dict(choice), vital=True)
             kept = {name: value for name, value in choice.items() if name == "disable_parallel_tool_use"}
-            self.write("tool_choice", {**self.api["auto"], **kept})
+            self.write("tool_choice", {**thawed(self.api["auto"]), **kept})
 
     def _lose_thinking(self, why: str) -> None:
         self.context.lose("thinking", self.origin("thinking"), why, dict(self.thinking))

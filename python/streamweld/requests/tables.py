@@ -35,6 +35,7 @@ __all__ = [
     "remove",
     "spec",
     "steps",
+    "thawed",
 ]
 
 Json = Mapping[str, Any]
@@ -102,7 +103,7 @@ def options() -> tuple[Option, ...]:
             word=word,
             paths=row["paths"],
             kind=row["kind"],
-            implied=[_thawed(value) for value in row.get("implied", ())],
+            implied=[thawed(value) for value in row.get("implied", ())],
             bounds=row.get("bounds", _NOTHING),
             max_items=row.get("max_items", _NOTHING),
             forms=row.get("forms", _NOTHING),
@@ -207,11 +208,11 @@ def _by_default() -> re.Pattern[str]:
     return re.compile(spec("thinking")["by_default"])
 
 
-def _thawed(value: Any) -> Any:
+def thawed(value: Any) -> Any:
     """Return a frozen table value as plain dictionaries and lists."""
     if isinstance(value, Mapping):
-        return {name: _thawed(member) for name, member in cast("Json", value).items()}
-    return [_thawed(item) for item in cast("Sequence[Any]", value)] if isinstance(value, tuple) else value
+        return {name: thawed(member) for name, member in cast("Json", value).items()}
+    return [thawed(item) for item in cast("Sequence[Any]", value)] if isinstance(value, tuple) else value
 
 
 def object_of(value: object) -> Json:

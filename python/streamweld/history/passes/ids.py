@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from typing import TYPE_CHECKING, Final
 
 from streamweld._pure.encode.common.tool_ids import PREFIX
 from streamweld.history.chat_reasoning import signature_member
 from streamweld.history.ids import IdForm, Minter, form_of
-from streamweld.history.model import ApprovalRequest, Call, Result, arguments_text, changed, with_parts
+from streamweld.history.media_types import standard_base64
+from streamweld.history.model import ApprovalRequest, Call, Result, arguments_text, changed, decoded, with_parts
 from streamweld.history.open_calls import OpenCalls
 
 if TYPE_CHECKING:
@@ -89,9 +91,15 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _split(call_id: str) -> tuple[str, str | None]:
-    """Return an id without the signature that a gateway appended to it, and that signature."""
+    """Return an id without the signature that a gateway appended to it, and that signature, which is base64."""
     found = _CARRIED.fullmatch(call_id)
-    return (call_id, None) if found is None else (found[1], found[2])
+    if found is None:
+        return call_id, None
+    signature = standard_base64(found[2])
+    data = decoded(signature)
+    if data is None or b64encode(data).decode().rstrip("=") != signature.rstrip("="):
+        return call_id, None
+    return found[1], found[2]
 
 
 def _signed(call: Call, call_id: str, signature: str, context: Context) -> Call:

@@ -152,5 +152,9 @@ def _with_media(answer: Json, path: Path) -> dict[str, Any]:
     parts: list[Any] = [Text(text=text)] if text else []
     for n, raw in enumerate(as_list(answer["parts"], path)):
         at = (*path, "functionResponse", "parts", n)
-        parts.append(_part(as_mapping(raw, at), within, at, None))
+        part = _part(as_mapping(raw, at), within, at, None)
+        if isinstance(part, Media) and part.data is None:
+            # A file of Gemini's Files API. Clients of other providers try to download it, which needs Gemini's key.
+            part = Opaque(*locate(within, at, raw), kind="fileData", dialect=DIALECT)
+        parts.append(part)
     return {"parts": tuple([part for part in parts if isinstance(part, Text | Media | Opaque)]), "is_error": failed}

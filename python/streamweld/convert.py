@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Callable
 from functools import cache, partial
-from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
 
 from streamweld._backend import Converter, backend, load_converter, load_repairer
@@ -205,7 +204,7 @@ class StreamConverter:
         # The converter receives only complete blocks or array elements, so that it does not buffer the same bytes
         # again. The number of bytes kept is limited.
         self._kept = _KeptInput() if source == "auto" and target != "same" else None
-        self._unread = BytesIO()  # its bytes are returned without a copy
+        self._unread = _KeptInput()
         self._splitter = Splitter()
         self._array = ArrayBody(None)
         self._room = limits.max_event_bytes
@@ -251,18 +250,15 @@ class StreamConverter:
         """
         self._raise_kept()
         self._closed = True
-        if self._kept is None:
-            return self._converter.close(broken)
-        unread = self._pending()
-        made = self._or_repaired(partial(self._detecting.close, broken, unread), unread)
-        return made + self._converter.close(broken)
+        made = self._read()
+        return made + self._or_repaired(partial(self._converter.close, broken)) + self._converter.close(broken)
 
     def _feed_undecided(self, data: bytes) -> bytes:
         made: list[bytes] = []
         at = 0
         for piece, position in self._splitter.split(data):
             at += len(piece)
-            self._unread.write(piece)
+            self._unread.add(piece)
             if self._room is not None:
                 self._room -= len(piece)
             if self._is_whole(piece, position):
@@ -279,10 +275,11 @@ class StreamConverter:
     def _overflow(self) -> bytes:
         """Handle too much input before a dialect is detected.
 
-        The pending input goes to the converter, which does not copy it.
+        The kept pieces go to the converter, which does not copy them.
         """
         self._kept = None
-        return self._detecting.overflow([self._pending()])
+        unread = self._unread.take()
+        return cast("DetectingConverter", self._converter).overflow(unread)  # only converters buffer input here
 
     def _is_whole(self, piece: bytes, position: PiecePosition) -> bool:
         """Return whether a payload ends with this piece.
@@ -294,16 +291,15 @@ class StreamConverter:
 
     def _read(self) -> bytes:
         """Feed the pending input to the converter."""
-        unread = self._pending()
-        if self._kept is not None:
-            self._kept.add(unread)
-        return self._or_repaired(partial(self._converter.feed, unread), b"")
-
-    def _pending(self) -> bytes:
-        """Return the pending input and forget it."""
-        unread = self._unread.getvalue()
-        self._unread = BytesIO()
-        return unread
+        made: list[bytes] = []
+        unread = self._unread.take()
+        unread.reverse()
+        while unread:
+            piece = unread.pop()
+            if self._kept is not None:
+                self._kept.add(piece)
+            made.append(self._or_repaired(partial(self._converter.feed, piece)))
+        return b"".join(made)
 
     def exceed(self, limit: str) -> bytes:
         """End the source because it exceeded a limit that only the caller can measure, and return the last bytes.
@@ -321,22 +317,11 @@ class StreamConverter:
             raise UsageError(f"unknown limit {limit!r}")
         self._raise_kept()
         self._closed = True
-        if self._kept is None:
-            return self._converter.exceed(limit)
-        unread = self._pending()
-        made = self._or_repaired(partial(self._detecting.exceed, limit, unread), unread)
-        return made + self._converter.exceed(limit)
+        made = self._read()
+        return made + self._or_repaired(partial(self._converter.exceed, limit)) + self._converter.exceed(limit)
 
-    @property
-    def _detecting(self) -> DetectingConverter:
-        """The converter, which is not a repairer: only converters keep input until the dialect is detected."""
-        return cast("DetectingConverter", self._converter)
-
-    def _or_repaired(self, step: Callable[[], bytes], unread: bytes) -> bytes:
-        """Return the result of a converter call. Switches to a repairer if the source is in the target dialect.
-
-        `unread`: input of the call that is not kept.
-        """
+    def _or_repaired(self, step: Callable[[], bytes]) -> bytes:
+        """Return the result of a converter call. Switches to a repairer if the source is in the target dialect."""
         target, config, options = self._arguments
         try:
             made = step()
@@ -344,7 +329,7 @@ class StreamConverter:
             if self._kept is None or self._converter.dialect != target:
                 raise
             self._converter = self._repairer = load_repairer(backend)(target, target, config, options)
-            made = b"".join(map(self._repairer.feed, [*self._kept.take(), unread]))
+            made = b"".join(map(self._repairer.feed, self._kept.take()))
         if self._kept is not None and (self._converter.dialect or self._converter.error) is not None:
             self._kept = None
         return made
@@ -386,7 +371,7 @@ class StreamConverter:
     @property
     def tool_ids(self) -> dict[str, str]:
         """The source ids of all tool calls that were renamed so far, keyed by the new id (`tool_ids="target"`)."""
-        return {} if self._repairer is not None else dict(self._detecting.tool_ids)
+        return {} if self._repairer is not None else dict(cast("DetectingConverter", self._converter).tool_ids)
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:

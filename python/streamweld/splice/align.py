@@ -15,7 +15,6 @@ from streamweld.splice.blocks import (
     data_of,
     is_event,
     is_text,
-    lines_of,
     raw_blocks,
     response_id_of,
     shape_of,
@@ -145,9 +144,9 @@ def _continues_line(first: FirstStream, second: bytes) -> Continuation:
     head, *others = blocks_of(BlockReader(), first.tail + second)
     if head.is_json:
         return Continuation.YES
-    lines = lines_of(head.raw.removeprefix(b"\xef\xbb\xbf"))
+    lines = [line for line in head.raw.removeprefix(b"\xef\xbb\xbf").splitlines() if line]
     # The names, ids and times of an event without data are single words.
-    is_fields = all(not line or line[:1] == b":" or len(line.partition(b":")[2].split()) == 1 for line, _ in lines)
+    is_fields = all(line.startswith(b":") or len(line.partition(b":")[2].split()) == 1 for line in lines)
     if head.key is not None or not is_fields or any(is_text(block.raw) for block in others):
         return Continuation.TEXT
     return Continuation.YES if any(block.is_json for block in others) else Continuation.LATER
@@ -161,8 +160,7 @@ def may_continue(first: FirstStream, second: bytes) -> bool:
     data = data_of(joined)
     if data:
         return examine(data).verdict == "prefix"
-    words = len(first.tail.split())
-    return len(joined.split(maxsplit=words)) <= words or joined.lstrip(b"\xef\xbb\xbf\r\n").startswith(b":")
+    return len(joined.split()) <= len(first.tail.split()) or joined.lstrip(b"\xef\xbb\xbf\r\n").startswith(b":")
 
 
 def _continues_event(first: FirstStream, second: bytes) -> bool:

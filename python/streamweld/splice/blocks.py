@@ -24,7 +24,6 @@ __all__ = [
     "data_of",
     "is_event",
     "is_text",
-    "lines_of",
     "raw_blocks",
     "response_id_of",
     "shape_of",
@@ -156,8 +155,6 @@ class BlockReader:
 
 
 def _payload(frame: Frame) -> dict[str, Any] | list[Any] | None:
-    if not frame.data.rstrip().endswith(("}", "]")):
-        return None  # the values of a document that was cut would take many times its size
     try:
         payload = json.loads(frame.data)
     except (ValueError, RecursionError):
@@ -192,31 +189,18 @@ def is_event(data: bytes) -> bool:
 
 def is_text(data: bytes) -> bool:
     """Return True if the bytes contain text, but no comment and no field. The last line may be cut."""
-    may_be_text = False
-    for line, is_cut in lines_of(data.removeprefix(_BOM)):
-        name, colon, _ = line.partition(b":")
-        if line and (not name or name in _FIELDS):
-            return False
-        if is_cut and line:
-            return bool(colon) or not any(field.startswith(name) for field in _FIELDS)
-        may_be_text = may_be_text or bool(line.strip())
-    return may_be_text
-
-
-def lines_of(data: bytes) -> Iterator[tuple[bytes, bool]]:
-    """Yield each line, and whether it is the last one, which has no line ending. A list of them would take many times
-    the size of the data.
-    """
-    start = 0
-    for match in _LINE_END.finditer(data):
-        yield data[start : match.start()], False
-        start = match.end()
-    yield data[start:], True
+    *lines, last = _LINE_END.split(data.removeprefix(_BOM))
+    if any(line.startswith(b":") or line.partition(b":")[0] in _FIELDS for line in lines if line):
+        return False
+    if last:
+        name, colon, _ = last.partition(b":")
+        return not (name in _FIELDS or not name or (not colon and any(field.startswith(name) for field in _FIELDS)))
+    return any(line.strip() for line in lines)
 
 
 def data_of(lines: bytes) -> bytes:
     """Return the data of an event that may be cut."""
-    values = [line.partition(b":")[2] for line, _ in lines_of(lines) if line.startswith(b"data")]
+    values = [line.partition(b":")[2] for line in _LINE_END.split(lines) if line.startswith(b"data")]
     return b"\n".join([value.removeprefix(b" ") for value in values])
 
 

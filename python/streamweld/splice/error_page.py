@@ -33,8 +33,8 @@ def describe_error_page(body: bytes) -> str:
     """Describe an error page, including the gateway's message. Return an empty string if the body is not one."""
     if is_markup(body[:HEAD_BYTES]):
         return "a page of HTML or XML"
-    if body.lstrip(_BLANKS)[:1] not in (b"{", b"[") or body.rstrip(_BLANKS + b"\0")[-1:] not in (b"}", b"]"):
-        return ""  # in particular, do not build the values of a document that was cut
+    if body.lstrip(_BLANKS)[:1] not in (b"{", b"["):
+        return ""
     try:
         value: object = json.loads(body)
     except (ValueError, RecursionError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
@@ -25,7 +24,6 @@ __all__ = ["StreamSplicer"]
 
 _STARTS: Final = ("auto", "first_event", "next_event", "next_byte")
 _BLANK_LINE: Final = (b"\n\n", b"\r\r", b"\r\n\r\n")
-_DATA_LINE: Final = re.compile(rb"(?:\A|[\r\n])data[^\r\n]*[\r\n]")
 _LONGEST_BLANK: Final = len(b"\r\n\r\n")  # maximum number of missing bytes after the last line of an event
 _MOST_LEAD: Final = 1 << 16  # maximum number of bytes of keep-alives before the first event; more are dropped
 
@@ -316,7 +314,7 @@ def _response_of(body: bytes) -> Response:
 
 
 def _has_data_line(tail: bytes) -> bool:
-    return _DATA_LINE.search(tail) is not None
+    return any(line.startswith(b"data") for line in tail.splitlines(keepends=True) if line.endswith((b"\r", b"\n")))
 
 
 def _checked(start: Start, events: int) -> Start:

@@ -143,29 +143,15 @@ impl Converter {
     }
 
     /// Ends the input. Returns the last bytes; a second call returns none. `broken` means that the transport failed.
-    /// `unread`: the last input, which does not complete a payload.
-    #[pyo3(signature = (broken=false, unread=b"".as_slice()))]
-    fn close<'py>(
-        &self,
-        py: Python<'py>,
-        broken: bool,
-        unread: &[u8],
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        self.write(py, None, |core, out| {
-            core.close_with(unread, InputEnd::of(broken), out)
-        })
+    #[pyo3(signature = (broken=false))]
+    fn close<'py>(&self, py: Python<'py>, broken: bool) -> PyResult<Bound<'py, PyBytes>> {
+        self.write(py, None, |core, out| core.close(InputEnd::of(broken), out))
     }
 
-    /// Reports a limit that only the caller can measure. Returns the last bytes. `unread`: as for `close`.
-    #[pyo3(signature = (name, unread=b"".as_slice()))]
-    fn exceed<'py>(
-        &self,
-        py: Python<'py>,
-        name: &str,
-        unread: &[u8],
-    ) -> PyResult<Bound<'py, PyBytes>> {
+    /// Reports a limit that only the caller can measure. Returns the last bytes.
+    fn exceed<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
         let name = config::limit_name(py, name)?;
-        self.write(py, None, |core, out| core.exceed(unread, name, out))
+        self.write(py, None, |core, out| core.exceed(name, out))
     }
 
     /// Returns the events from which the response so far can be rebuilt, its completeness, and the number of dropped

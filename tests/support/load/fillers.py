@@ -1,10 +1,8 @@
 """Filler: input that an upstream can send without any content, and the memory that each stage uses for it.
 
 `python -m tests.support.load.fillers BACKEND STAGE [FILLER ...]`
-prints one line per filler: its name, how it is sent, the exception, and the peak memory growth. Each filler runs in its
-own process, so that it cannot reuse memory that another filler freed. It is sent as the whole body (`fresh`), after an
-event (`begun`), and again both ways without the piece that exceeds a limit: the body ends there (`ended`), or a limit
-that only the caller measures is exceeded (`exceeded`).
+prints one line per filler: its name, the exception, and the peak memory growth. Each filler runs in its own process, so
+that it cannot reuse memory that another filler freed.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import gc
 import os
 import sys
 import tracemalloc
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import streamweld as sw
 from streamweld.check import Checker
@@ -180,65 +178,39 @@ def pieces(name: str, total: int, read: int, *, begun: bool) -> Iterator[bytes]:
             yield bytes(bytearray(unit * count))
 
 
-class Stage(Protocol):
-    def feed(self, piece: bytes, /) -> object: ...
+def frames(limits: Limits, backend: str) -> Callable[[bytes], object]:
+    return make_frame_reader(backend, limits=limits).feed
 
 
-@runtime_checkable
-class Closes(Protocol):
-    def close(self) -> object: ...
-
-
-@runtime_checkable
-class Exceeds(Protocol):
-    def exceed(self) -> object: ...
-
-
-def frames(limits: Limits, backend: str) -> Stage:
-    return make_frame_reader(backend, limits=limits)
-
-
-def parser(limits: Limits, _: str) -> Stage:
-    return sw.StreamParser(limits=limits)
-
-
-class Converting:
-    """A converter that raises its error."""
-
-    def __init__(self, made: sw.StreamConverter) -> None:
-        self._made = made
-
-    def feed(self, piece: bytes) -> None:
-        self._raised(self._made.feed(piece))
-
-    def close(self) -> None:
-        self._raised(self._made.close())
-
-    def exceed(self) -> None:
-        self._raised(self._made.exceed("max_inflate_ratio"))
-
-    def _raised(self, _: bytes) -> None:
-        if self._made.error is not None:
-            raise self._made.error
+def parser(limits: Limits, _: str) -> Callable[[bytes], object]:
+    return sw.StreamParser(limits=limits).feed
 
 
 def converter(target: Any, source: Any = "auto", *, hold: bool = False) -> Any:
-    def open_(limits: Limits, _: str) -> Stage:
-        return Converting(sw.StreamConverter(source=source, target=target, limits=limits, hold_arguments=hold))
+    def open_(limits: Limits, _: str) -> Callable[[bytes], object]:
+        made = sw.StreamConverter(source=source, target=target, limits=limits, hold_arguments=hold)
+
+        def feed(piece: bytes) -> object:
+            made.feed(piece)
+            if made.error is not None:
+                raise made.error
+            return None
+
+        return feed
 
     return open_
 
 
-def checker(_: Limits, __: str) -> Stage:
-    return Checker()
+def checker(_: Limits, __: str) -> Callable[[bytes], object]:
+    return Checker().feed
 
 
-def splicer(limits: Limits, _: str) -> Stage:
+def splicer(limits: Limits, _: str) -> Callable[[bytes], object]:
     """The filler is the second of two streams; the first one was truncated inside its second event."""
-    return StreamSplicer(HEAD + text("there")[:20], limits=limits)
+    return StreamSplicer(HEAD + text("there")[:20], limits=limits).feed
 
 
-STAGES: dict[str, Callable[[Limits, str], Stage]] = {
+STAGES: dict[str, Callable[[Limits, str], Callable[[bytes], object]]] = {
     "frames": frames,
     "parser": parser,
     "auto_to_responses": converter("responses"),
@@ -263,82 +235,54 @@ def size_of(backend: str, stage: str) -> str:
     return "pure" if stage == "splice" else backend
 
 
-def ways(backend: str, stage: str) -> tuple[str, ...]:
-    """Return how a filler is sent to a stage."""
-    with using(backend):
-        made = STAGES[stage](Limits(), backend)
-    ends = [end for end, has in (("ended", Closes), ("exceeded", Exceeds)) if isinstance(made, has)]
-    return "fresh", "begun", *[f"{begin}_{end}" for end in ends for begin in ("fresh", "begun")]
-
-
-def run(
-    backend: str, stage: str, name: str, *, way: str, total: int, limit: int | None = None, most: int = -1
-) -> tuple[str, int]:
-    """Return the rule of the exception, or `-` if there was none, and how many pieces were read before it.
-
-    At most `most` pieces are sent. The exception itself is not returned, because it would keep the filler in memory.
+def run(backend: str, stage: str, name: str, *, begun: bool, total: int, limit: int | None = None) -> str:
+    """Return the rule of the exception, or `-` if there was none. The exception itself is not returned, because it
+    would keep the filler in memory.
     """
-    begin, _, end = way.partition("_")
-    read = 0
     with using(backend):
         limit = limit or LIMIT[size_of(backend, stage)]
-        made = STAGES[stage](Limits(max_event_bytes=limit, max_text_bytes=limit), backend)
+        feed = STAGES[stage](Limits(max_event_bytes=limit, max_text_bytes=limit), backend)
         try:
-            for piece in pieces(name, total, READ[size_of(backend, stage)], begun=begin == "begun"):
-                if read == most:
-                    break
-                made.feed(piece)
-                read += 1
-            if end == "ended" and isinstance(made, Closes):
-                made.close()
-            if end == "exceeded" and isinstance(made, Exceeds):
-                made.exceed()
+            for piece in pieces(name, total, READ[size_of(backend, stage)], begun=begun):
+                feed(piece)
         except StreamError as fault:
-            return str(fault.rule), read
-    return "-", read
+            return str(fault.rule)
+    return "-"
 
 
-def grown(backend: str, stage: str, name: str, *, way: str, most: int) -> tuple[str, int, int]:
-    """Return the exception, the memory growth (that of Python objects for the pure backend, that of the process for the
-    native backend), and how many pieces were read before the exception.
+def grown(backend: str, stage: str, name: str, *, begun: bool) -> tuple[str, int]:
+    """Return the exception and the memory growth: that of Python objects for the pure backend, that of the process for
+    the native backend.
     """
-    # Run twice before the measurement, because a new process has not mapped all its files yet, and the tables for the
+    # Run once before the measurement, because a new process has not mapped all its files yet, and the tables for the
     # ending after an error are loaded only once.
-    run(backend, stage, name, way=way, total=64 * KIB)
-    run(backend, stage, name, way=way, total=64 * KIB, limit=16 * KIB)
+    run(backend, stage, name, begun=begun, total=64 * KIB)
+    run(backend, stage, name, begun=begun, total=64 * KIB, limit=16 * KIB)
     gc.collect()
     total = TOTAL[size_of(backend, stage)]
     if size_of(backend, stage) == "pure" or stage == "check":
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
-        raised, read = run(backend, stage, name, way=way, total=total, most=most)
+        raised = run(backend, stage, name, begun=begun, total=total)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        return raised, peak - before, read
+        return raised, peak - before
     reset_peak()
     before = peak_of_process()
-    raised, read = run(backend, stage, name, way=way, total=total, most=most)
-    return raised, peak_of_process() - before, read
+    raised = run(backend, stage, name, begun=begun, total=total)
+    return raised, peak_of_process() - before
 
 
 def main(backend: str, stage: str, *names: str) -> None:
-    for name in names or FILLERS:
-        reads: dict[str, int] = {}
-        for way in ways(backend, stage) if name in FILLERS else ("fresh",):
-            begin, _, end = way.partition("_")
-            # This process reads nothing: what it freed would count as growth of its children.
-            receive, send = os.pipe()
-            child = os.fork()
-            if child == 0:
-                raised, size, read = grown(backend, stage, name, way=way, most=reads[begin] if end else -1)
-                os.write(send, f"{raised} {size} {read}".encode())
-                os._exit(0)
-            os.close(send)
-            with os.fdopen(receive) as result:
-                raised, size, read = result.read().split()
-            assert os.waitpid(child, 0)[1] == 0
-            reads[way] = int(read)
-            print(name, way, raised, size, flush=True)
+    todo = [(name, begun) for name in names or FILLERS for begun in (False, True) if not (begun and name in KEPT)]
+    for name, begun in todo:  # this process reads nothing: what it freed would count as growth of its children
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            raised, size = grown(backend, stage, name, begun=begun)
+            print(name, "begun" if begun else "fresh", raised, size, flush=True)
+            os._exit(0)
+        os.waitpid(child, 0)
 
 
 if __name__ == "__main__":

@@ -113,15 +113,11 @@ class Converter:
         self._refuse_same()
         return self._context.frames.take()
 
-    def close(self, broken: bool = False, unread: bytes = b"") -> bytes:
-        """End the input and return the last bytes.
-
-        `broken`: whether the transport failed. `unread`: the last input, which does not complete a payload.
-        """
+    def close(self, broken: bool = False) -> bytes:
+        """End the input and return the last bytes. `broken`: whether the transport failed."""
         if self._over:
             return b""
         try:
-            self._parser.feed(unread)
             self._parser.close(broken)
         except StreamError as fault:
             self._failed(fault)
@@ -142,15 +138,11 @@ class Converter:
             made.append(self.feed(unread.pop()))
         return b"".join(made)
 
-    def exceed(self, name: str, unread: bytes = b"") -> bytes:
-        """End the conversion because a limit that only the caller can measure was exceeded, and return the ending.
-
-        `unread`: the last input, which does not complete a payload.
-        """
+    def exceed(self, name: str) -> bytes:
+        """End the conversion because a limit that only the caller can measure was exceeded, and return the ending."""
         if self._over:
             return b""
         try:
-            self._parser.feed(unread)
             self._parser.exceed(name)
         except StreamError as fault:
             self._failed(fault)

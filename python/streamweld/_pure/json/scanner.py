@@ -143,8 +143,6 @@ def parse(
 
 def _parse_whole(data: bytes | str, text: str, max_depth: int | None) -> Payload:
     depth = MAX_DEPTH if max_depth is None else min(max_depth, MAX_DEPTH)
-    if len(text) > _SHORT and text[-1] not in "}]":
-        _check(data, depth)  # if a document was cut, the values before the cut would take many times its size
     try:
         value = _parse_plain(text)
     except (_NotPlain, ValueError, RecursionError):
@@ -245,7 +243,6 @@ def _no_constant(_: str) -> None:
     raise _NotPlain
 
 
-_SHORT: Final = 64 * 1024  # maximum size of a text that is parsed without a check, in characters
 _INFINITIES: Final = (float("inf"), float("-inf"))
 _parse_plain: Final[Callable[[str], Any]] = json.JSONDecoder(
     object_pairs_hook=_unique, parse_int=_small_integer, parse_float=_finite, parse_constant=_no_constant

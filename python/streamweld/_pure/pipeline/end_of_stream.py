@@ -6,7 +6,7 @@ This module reads the framer's remaining data and passes it to the payload pipel
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from streamweld._pure.json.scanner import JsonFault, parse
 from streamweld._pure.pipeline.salvage import MARKER, MOST_JOINS, WHITE, joined_field, salvage, split_joined_line
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from streamweld._pure.sse.framer import Pending
 
 __all__ = ["Ending"]
-
-_LONG: Final = 512 * 1024
-"""Size of an unfinished event, in bytes, above which it is parsed only if it may be complete."""
 
 
 class Ending:
@@ -66,8 +63,6 @@ class Ending:
             return True
         if stray and text[:1] == b"<" and not stage.seen:
             raise stage.no_stream(stage.head)
-        if not stage.done and len(data) > _LONG and self._is_incomplete(data):
-            return False  # parsing would take many times the size of the text
         if not stage.done:
             stage.set_position(offset, stage.ordinal, event, data)
         if not stage.seen:
@@ -83,11 +78,6 @@ class Ending:
             data = text[:usable]
         stage.payload(data, event, offset, stray=stray)
         return usable == len(text)
-
-    def _is_incomplete(self, data: bytes) -> bool:
-        """Return True if an unfinished event contains no complete document, and none that is nested too deeply."""
-        max_depth = self._stage.caps[0] or 0
-        return b"}" not in data and b"]" not in data and data.count(b"{") + data.count(b"[") <= max_depth
 
     def _usable(self, text: bytes, joins: int = 0) -> int:
         """Return how many bytes of an unfinished event can be parsed: all, those of its complete lines, or 0.

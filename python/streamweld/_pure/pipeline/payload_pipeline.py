@@ -32,6 +32,7 @@ from streamweld._pure.pipeline.salvage import (
     MOST_JOINS,
     WHITE,
     Salvaged,
+    count_documents,
     has_joined_lines,
     joined_field,
     salvage,
@@ -443,7 +444,7 @@ class PayloadPipeline:
 
     def _apply_salvaged(self, found: Salvaged, event: str) -> None:
         if found.kind == "json_lines":
-            self._out.diagnose("json_lines", detail=str(found.count))
+            self._out.diagnose("json_lines", detail=str(count_documents(found.lines)))
             for line in found.lines:
                 if self.done:
                     self._after_done(line, event)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from streamweld._pure.json.scanner import JsonFault, Payload, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from streamweld._pure.json.scanner import Walked
 
@@ -37,17 +37,11 @@ class Salvaged:
     """The result of salvage: documents, plain text, or nothing."""
 
     kind: Literal["json_lines", "lines_joined", "recovered_tail", "text", "none"]
-    text: bytes = b""  # json_lines: the text that contains the lines
-    count: int = 0  # json_lines: number of documents among the lines
+    lines: tuple[bytes, ...] = ()  # json_lines: the trimmed lines, without comments and blank lines
     remainder: int | None = None  # json_lines: offset of the first broken line, from which other kinds of salvage start
     documents: tuple[
         Payload, ...
     ] = ()  # lines_joined: one document; recovered_tail: documents after the broken document
-
-    @property
-    def lines(self) -> Iterator[bytes]:
-        """json_lines: the trimmed lines, without comments and blank lines. They are not stored."""
-        return (line for line, _ in _content_lines(self.text, self.remainder))
 
 
 def salvage(text: bytes, caps: Caps, has_usable_data: Callable[[object], bool], *, finished: bool = True) -> Salvaged:
@@ -56,14 +50,15 @@ def salvage(text: bytes, caps: Caps, has_usable_data: Callable[[object], bool], 
     `has_usable_data` returns whether a document after a broken document contains usable data. `finished`: whether the
     event was terminated; an unfinished event is never plain text.
     """
-    if b"\n" in text:
-        count, remainder = _whole_lines(text, caps)
-        if remainder is None or count:
-            return Salvaged("json_lines", text=text, count=count, remainder=remainder)
-        joined = _whole(text.replace(b"\n", b""), caps)
+    lines = text.split(b"\n")
+    if len(lines) > 1:
+        documents, remainder = _whole_lines(lines, caps)
+        if documents and (remainder is None or count_documents(documents)):
+            return Salvaged("json_lines", lines=documents, remainder=remainder)
+        joined = _whole(b"".join(lines), caps)
         if joined is not None:
             return Salvaged("lines_joined", documents=(joined,))
-    tails = tuple([tail for tail in _tails(text, caps) if has_usable_data(tail.value)])
+    tails = tuple([tail for tail in _tails(lines, caps) if has_usable_data(tail.value)])
     if tails:
         return Salvaged("recovered_tail", documents=tails)
     if finished and text[:1] not in (b"{", b"["):
@@ -71,47 +66,40 @@ def salvage(text: bytes, caps: Caps, has_usable_data: Callable[[object], bool], 
     return Salvaged("none")
 
 
-def _lines_in(text: bytes, end: int | None = None) -> Iterator[tuple[bytes, int]]:
-    """Yield each line, trimmed, and its offset. A list of short lines would take many times the size of the text."""
-    start = 0
-    end = len(text) if end is None else end
-    while start <= end:
-        line_end = text.find(b"\n", start, end)
-        line_end = end if line_end < 0 else line_end
-        yield text[start:line_end].strip(WHITE), start
-        start = line_end + 1
-
-
-def _content_lines(text: bytes, end: int | None = None) -> Iterator[tuple[bytes, int]]:
-    """Yield each line that is not blank and not a comment, and its offset."""
-    return ((line, start) for line, start in _lines_in(text, end) if line and line[:1] != b":")
-
-
-def _whole_lines(text: bytes, caps: Caps) -> tuple[int, int | None]:
-    """Return the number of documents before the first broken line, and the offset of that line, or None if no line is
-    broken.
+def _whole_lines(lines: list[bytes], caps: Caps) -> tuple[tuple[bytes, ...], int | None]:
+    """Return the lines before the first broken line, and the offset of that line, or None if no line is broken.
 
     A line is broken if it is not a complete document, the marker, null, or a comment.
     """
-    count = 0
-    for line, start in _content_lines(text):
-        if line in (MARKER, b"null"):
-            continue
-        if _whole(line, caps) is None:
-            return count, start
-        count += 1
-    return count, None
+    kept: list[bytes] = []
+    start = 0
+    for sent in lines:
+        line = sent.strip(WHITE)
+        if line and line[:1] != b":":
+            if line not in (MARKER, b"null") and _whole(line, caps) is None:
+                return tuple(kept), start
+            kept.append(line)
+        start += len(sent) + 1
+    return tuple(kept), None
 
 
-def _tails(text: bytes, caps: Caps) -> Iterator[Payload]:
-    """Yield the complete documents after a broken document: on later lines, and after a `data:` inside a line."""
+def count_documents(lines: tuple[bytes, ...]) -> int:
+    """Return how many of the lines are documents."""
+    return sum(line != MARKER and line[:1] in (b"{", b"[") for line in lines)
+
+
+def _tails(lines: list[bytes], caps: Caps) -> tuple[Payload, ...]:
+    """Return the complete documents after a broken document: on later lines, and after a `data:` inside a line."""
+    found: list[Payload] = []
     broken = False
-    for line, _ in _lines_in(text):
+    for line in lines:
+        line = line.strip(WHITE)
         document = _whole(line, caps)
         if document is None:
             document, broken = _glued(line, caps), True
         if document is not None and broken:
-            yield document
+            found.append(document)
+    return tuple(found)
 
 
 def _glued(line: bytes, caps: Caps) -> Payload | None:

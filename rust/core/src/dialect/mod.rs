@@ -170,9 +170,6 @@ pub(crate) enum Read<'a> {
     Undecided(Document<'a>),
 }
 
-/// Size of a payload, in bytes, above which it is checked before its members are stored, if it seems to be cut.
-const LONG: usize = 1 << 19;
-
 /// Parses payloads for a dialect, or generically while the dialect is unknown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader {
@@ -188,9 +185,6 @@ impl Reader {
             // Reject the payload before any value is built.
             let problem = Problem::TooMany;
             return Err(ScanError { pos: 0, problem });
-        }
-        if text.len() > LONG && !text.trim_end().ends_with(['}', ']']) {
-            members::check(text, self.max_depth)?; // the members before the cut would take a multiple of the text's size
         }
         let Some(dialect) = self.dialect else {
             let document = members::document(text, self.max_depth)?;

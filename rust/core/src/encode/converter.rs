@@ -411,40 +411,23 @@ impl Converter {
 
     /// Ends the input and appends the last bytes, including the ending.
     pub fn close(&mut self, input: InputEnd, out: &mut Vec<u8>) -> Result<(), Refusal> {
-        self.close_with(&[], input, out)
-    }
-
-    /// Ends the input with bytes that complete no payload. The caller stores them, too, so they are copied only if they
-    /// contain several data lines that may contain a payload.
-    pub fn close_with(
-        &mut self,
-        unread: &[u8],
-        input: InputEnd,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Refusal> {
         if self.over {
             return Ok(());
         }
         mem::swap(&mut self.flow.context.writer.bytes, out);
-        let result = self.parser.close_with(unread, input, &mut self.flow);
+        let result = self.parser.close(input, &mut self.flow);
         let taken = self.end(result);
         mem::swap(&mut self.flow.context.writer.bytes, out);
         taken
     }
 
     /// Ends the conversion and appends the ending, because a limit that only the caller can measure was exceeded.
-    /// `unread`: the last bytes of the input. They complete no payload and are not copied.
-    pub fn exceed(
-        &mut self,
-        unread: &[u8],
-        name: LimitName,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Refusal> {
+    pub fn exceed(&mut self, name: LimitName, out: &mut Vec<u8>) -> Result<(), Refusal> {
         if self.over {
             return Ok(());
         }
         mem::swap(&mut self.flow.context.writer.bytes, out);
-        let result = self.parser.exceed_after(unread, name);
+        let result = self.parser.exceed(name);
         let taken = self.end(result);
         mem::swap(&mut self.flow.context.writer.bytes, out);
         taken

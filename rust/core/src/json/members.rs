@@ -112,13 +112,6 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Checks that the text is one complete value, without storing its members.
-pub(crate) fn check(text: &str, max_depth: Option<u64>) -> Scan<()> {
-    let mut scanner = Scanner::new(text, max_depth);
-    scanner.skip()?;
-    scanner.finish()
-}
-
 /// Parses one complete payload, without splitting nested values.
 pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>> {
     split(text, max_depth, Flat)

@@ -193,23 +193,6 @@ impl ArrayBody {
         }))
     }
 
-    /// Ends the input with these bytes, in which no element ends. Stores only the last bytes of the unfinished element,
-    /// enough to find an incomplete UTF-8 sequence. Returns a fault if the element is longer than `limit`.
-    pub(crate) fn end_with(&mut self, data: &[u8], limit: Option<u64>) -> Result<(), Fault> {
-        let mut rest = data;
-        let Some((piece, _)) = self.read.piece(&mut rest) else {
-            return Ok(());
-        };
-        let size = self.element.len() + piece.len();
-        if let Some(limit) = limit.filter(|limit| size as u64 > *limit) {
-            let fault = Fault::limit(LimitName::max_event_bytes, limit);
-            return Err(fault.at(self.read.start, self.ordinal));
-        }
-        let last = piece.get(piece.len().saturating_sub(3)..);
-        self.element.extend_from_slice(last.unwrap_or(piece));
-        Ok(())
-    }
-
     /// Returns the offset in these next bytes at which the last element that they complete ends, or 0 if they complete
     /// none.
     ///

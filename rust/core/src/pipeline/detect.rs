@@ -17,7 +17,6 @@ use crate::model::fault::Fault;
 use crate::model::output::Output;
 use crate::model::spec::Code;
 use crate::pipeline::dispatch::is_message;
-use crate::pipeline::payload_pipeline::HEAD;
 use crate::pipeline::payload_pipeline::PayloadPipeline;
 use crate::pipeline::salvage::MARKER;
 use crate::pipeline::salvage::trim;
@@ -90,19 +89,11 @@ impl PayloadPipeline {
         Ok(alone)
     }
 
-    /// Stores the first bytes of the body, if an error may still have to show them.
-    pub(crate) fn keep_head(&mut self, next: &[u8]) {
-        if self.keeps_head() && self.head.len() < HEAD {
-            let more = next.get(..HEAD - self.head.len()).unwrap_or(next);
-            self.head.extend_from_slice(more);
-        }
-    }
-
     /// Returns true if an error may still have to show the first bytes of the body.
     ///
     /// This is so until a payload was seen that is not a keep-alive. Held payloads do not count, because once the
     /// dialect is detected they may turn out to be keep-alives.
-    fn keeps_head(&self) -> bool {
+    pub(crate) fn keeps_head(&self) -> bool {
         !self.seen || !self.waiting.is_empty()
     }
 

@@ -6,7 +6,6 @@
 use crate::assemble::Assembler;
 use crate::dialect::Dialect;
 use crate::dialect::keep_alive_anywhere;
-use crate::json::MAX_DEPTH;
 use crate::model::config::Config;
 use crate::model::delta::Completeness;
 use crate::model::delta::InputEnd;
@@ -14,7 +13,6 @@ use crate::model::event::Sink;
 use crate::model::fault::Fault;
 use crate::model::lazy_box::LazyBox;
 use crate::model::limits::LimitName;
-use crate::model::limits::as_len;
 use crate::model::output::Diagnostic;
 use crate::model::output::EventFilter;
 use crate::model::output::Ledger;
@@ -22,25 +20,19 @@ use crate::model::output::Output;
 use crate::model::policy::DuplicatePayload;
 use crate::pipeline::array_body::ArrayBody;
 use crate::pipeline::array_body::Body;
-use crate::pipeline::array_body::WINDOW;
 use crate::pipeline::frame_receiver::FrameReceiver;
+use crate::pipeline::payload_pipeline::HEAD;
 use crate::pipeline::payload_pipeline::PayloadPipeline;
 use crate::pipeline::text_calls::TextCalls;
 use crate::pipeline::undetected::DialectWatch;
 use crate::sse::Framer;
 use crate::sse::WholeEvents;
-use crate::sse::whole_events::PROBE;
-use memchr::memchr2;
-use memchr::memchr2_iter;
 use std::borrow::Cow;
 use std::iter;
 use std::mem;
 use std::sync::Arc;
 
 type ParseResult = Result<(), Fault>;
-
-/// Maximum size, in bytes, of an unfinished event that is copied and parsed in any case.
-pub(crate) const MOST_COPIED: usize = 1 << 19;
 
 /// Parser of one stream.
 #[derive(Debug)]
@@ -156,7 +148,10 @@ impl Parser {
         });
         let taken = input.get(..room).unwrap_or(input);
         *total += taken.len() as u64;
-        stage.keep_head(taken);
+        if stage.keeps_head() && stage.head.len() < HEAD {
+            let more = taken.get(..HEAD - stage.head.len()).unwrap_or(taken);
+            stage.head.extend_from_slice(more);
+        }
         let mut receiver = FrameReceiver {
             stage,
             out: Output::new(config, ledger, sink).filtered(filter(text_calls)),
@@ -279,78 +274,14 @@ impl Parser {
 
     /// Ends the input. Reports open calls and blocks, and whether the stream is complete.
     pub fn close(&mut self, input: InputEnd, sink: &mut dyn Sink) -> ParseResult {
-        self.close_with(&[], input, sink)
-    }
-
-    /// Ends the input with bytes that the caller also stores. They complete no event.
-    ///
-    /// If they are long, they are copied only if they contain several data lines that may contain a payload.
-    pub(crate) fn close_with(
-        &mut self,
-        unread: &[u8],
-        input: InputEnd,
-        sink: &mut dyn Sink,
-    ) -> ParseResult {
         if mem::replace(&mut self.over, true) {
             return Ok(());
         }
-        let result = self.take_last(unread, sink);
-        let result = result.and_then(|last| self.finish(last, input, sink));
+        let result = self.finish(input, sink);
         self.release(sink).and(result)
     }
 
-    /// Parses the last bytes of the input. Returns the bytes that are left to `finish`.
-    fn take_last<'u>(&mut self, unread: &'u [u8], sink: &mut dyn Sink) -> Result<&'u [u8], Fault> {
-        if unread.len() <= MOST_COPIED {
-            return self.take(unread, sink).map(|()| &[][..]);
-        }
-        if self.body() == Body::Undecided && self.may_open_array(unread) {
-            let (head, unread) = unread.split_at_checked(WINDOW).unwrap_or((unread, &[]));
-            self.take(head, sink)?;
-            return self.take_last(unread, sink);
-        }
-        if self.body() == Body::Array {
-            let ends = self.elements_in(unread);
-            let (whole, rest) = unread.split_at_checked(ends).unwrap_or((unread, &[]));
-            self.take(whole, sink)?;
-            self.count(rest.len())?;
-            self.total += rest.len() as u64;
-            let limit = self.config.limits.max_event_bytes;
-            if let Some(array) = &mut self.array {
-                array.end_with(rest, limit)?;
-            }
-            return Ok(&[]);
-        }
-        let may_be_used = self.may_be_used(unread);
-        let mut rest = unread;
-        while self.framer.last_payload(rest).is_none() && !rest.is_empty() {
-            if !may_be_used {
-                let (piece, next) = rest.split_at_checked(PROBE).unwrap_or((rest, &[]));
-                self.take(piece, sink)?;
-                self.framer.shorten();
-                rest = next;
-                continue;
-            }
-            let end = memchr2(b'\n', b'\r', rest).map_or(rest.len(), |at| at + 1);
-            let (line, next) = rest.split_at_checked(end).unwrap_or((rest, &[]));
-            self.take(line, sink)?;
-            rest = next;
-        }
-        Ok(rest)
-    }
-
-    /// Returns true if an unfinished event may contain a complete payload, which always contains a closing bracket, or a
-    /// payload that is nested too deeply.
-    fn may_be_used(&self, data: &[u8]) -> bool {
-        let depth = as_len(self.config.limits.max_json_depth).min(MAX_DEPTH as usize);
-        memchr2(b'}', b']', data).is_some() || memchr2_iter(b'{', b'[', data).nth(depth).is_some()
-    }
-
-    /// Ends the input with `last`: the unfinished payload, or nothing.
-    fn finish(&mut self, last: &[u8], input: InputEnd, sink: &mut dyn Sink) -> ParseResult {
-        self.count(last.len())?;
-        self.total += last.len() as u64;
-        self.stage.keep_head(last);
+    fn finish(&mut self, input: InputEnd, sink: &mut dyn Sink) -> ParseResult {
         let Parser {
             config,
             ledger,
@@ -376,35 +307,15 @@ impl Parser {
             Some(array) => framer.feed(&array.give_up(), &mut receiver)?,
             None => {}
         }
-        let explained = |stage: &PayloadPipeline, fault| {
-            stage.explain_limit(&config.limits, fault, iter::empty())
-        };
-        if !last.is_empty() {
-            let pending = framer.finish_with(last);
-            if let Some(pending) = pending.map_err(|fault| explained(receiver.stage, fault))? {
-                let FrameReceiver { stage, mut out, .. } = receiver;
-                return stage.close(&mut out, &pending, input);
-            }
-            let result = framer.feed(last, &mut receiver);
-            result.map_err(|fault| explained(receiver.stage, fault))?;
-        }
         let FrameReceiver { stage, mut out, .. } = receiver;
         stage.close(&mut out, &framer.finish(), input)
     }
 
     /// Returns the fault for a limit that only the caller can measure. Later input is ignored.
     pub fn exceed(&mut self, name: LimitName) -> ParseResult {
-        self.exceed_after(&[], name)
-    }
-
-    /// Returns the same fault, after these bytes, or the fault that they cause. They complete no payload, and are not
-    /// copied.
-    pub(crate) fn exceed_after(&mut self, unread: &[u8], name: LimitName) -> ParseResult {
         if mem::replace(&mut self.over, true) {
             return Ok(());
         }
-        self.probe(&[unread])?;
-        self.total += unread.len() as u64;
         let limit = self.config.limits.value(name).unwrap_or_default();
         Err(Fault::limit(name, limit).at(self.total, self.payloads()))
     }

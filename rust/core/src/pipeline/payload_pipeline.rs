@@ -301,7 +301,7 @@ impl PayloadPipeline {
             Salvaged::Null => out.diagnose(Code::NULL_PAYLOAD, None, ""),
             Salvaged::Lines(whole) => {
                 out.diagnose(Code::JSON_LINES, None, &whole.documents.to_string())?;
-                for text in whole.lines() {
+                for text in whole.lines {
                     self.line(out, Payload { text, ..payload })?;
                 }
                 match whole.remainder {

@@ -48,30 +48,12 @@ pub(crate) enum Salvaged<'t> {
 /// The lines before the first broken line of a payload.
 #[derive(Debug)]
 pub(crate) struct WholeLines<'t> {
-    text: &'t str,
+    /// The lines in order, without blank lines and comments.
+    pub(crate) lines: Vec<&'t str>,
     /// Number of documents among the lines.
     pub(crate) documents: usize,
     /// Offset of the first broken line in the text. Only the text from this offset on is salvaged further.
     pub(crate) remainder: Option<usize>,
-}
-
-impl<'t> WholeLines<'t> {
-    /// Returns the lines in order, without blank lines and comments. They are not stored, because a short line takes
-    /// less memory than its reference.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = &'t str> + use<'t> {
-        content_lines(self.text).map(|(line, _)| line)
-    }
-}
-
-/// Returns the trimmed lines, without blank lines and comments, and the offset of each line in the text.
-fn content_lines(text: &str) -> impl Iterator<Item = (&str, usize)> {
-    let mut next = 0;
-    let lines = text.split('\n').map(move |sent| {
-        let start = next;
-        next += sent.len() + 1;
-        (trim(sent), start)
-    });
-    lines.filter(|(line, _)| !line.is_empty() && !line.starts_with(':'))
 }
 
 fn is_white(c: char) -> bool {
@@ -147,22 +129,26 @@ fn whole_lines(text: &str, reader: Reader) -> Option<WholeLines<'_>> {
     if !text.contains('\n') {
         return None;
     }
-    let mut documents = 0;
-    for (line, start) in content_lines(text) {
-        if line == MARKER || line == "null" {
-            continue;
+    let (mut lines, mut documents, mut start) = (Vec::new(), 0, 0);
+    for sent in text.split('\n') {
+        let line = trim(sent);
+        if !line.is_empty() && !line.starts_with(':') {
+            if line != MARKER && line != "null" {
+                if whole(line, reader).is_none() {
+                    return (documents > 0).then_some(WholeLines {
+                        lines,
+                        documents,
+                        remainder: Some(start),
+                    });
+                }
+                documents += 1;
+            }
+            lines.push(line);
         }
-        if whole(line, reader).is_none() {
-            return (documents > 0).then_some(WholeLines {
-                text: text.get(..start).unwrap_or_default(),
-                documents,
-                remainder: Some(start),
-            });
-        }
-        documents += 1;
+        start += sent.len() + 1;
     }
     Some(WholeLines {
-        text,
+        lines,
         documents,
         remainder: None,
     })
@@ -216,7 +202,7 @@ pub(crate) fn joined_field(text: &str, reader: Reader) -> Option<usize> {
     // The values inside the document are not used, so no limit on their number applies.
     let at = match text.strip_prefix(MARKER) {
         Some(remainder) => text.len() - remainder.trim_start_matches([' ', '\t']).len(),
-        None => members::check(text, reader.max_depth).err()?.pos,
+        None => members::document(text, reader.max_depth).err()?.pos,
     };
     let (document, remainder) = text.split_at_checked(at)?;
     let line = remainder.split('\n').next().unwrap_or_default();
@@ -227,7 +213,7 @@ pub(crate) fn joined_field(text: &str, reader: Reader) -> Option<usize> {
     let begins = begins || (line.starts_with(':') && line.contains("data:"));
     let on_its_line = document.trim_end_matches([' ', '\t']).ends_with(['}', ']']);
     let is_whole =
-        || trim(document) == MARKER || members::check(document, reader.max_depth).is_ok();
+        || trim(document) == MARKER || members::document(document, reader.max_depth).is_ok();
     (begins && on_its_line && is_whole()).then_some(at)
 }
 
@@ -344,12 +330,11 @@ mod tests {
     fn salvage_step(text: &str) -> String {
         match classify(text.as_bytes(), text, CHAT, true) {
             Salvaged::Document(_) => "document".to_owned(),
-            Salvaged::Lines(found) => format!(
-                "{} of {}, remainder {:?}",
-                found.documents,
-                found.lines().count(),
-                found.remainder
-            ),
+            Salvaged::Lines(WholeLines {
+                lines,
+                documents,
+                remainder,
+            }) => format!("{documents} of {}, remainder {remainder:?}", lines.len()),
             Salvaged::Tail(tails) => format!("tail {}", tails.join(" ")),
             other => format!("{other:?}").to_lowercase(),
         }

@@ -155,7 +155,8 @@ impl Repairer {
     pub fn close(&mut self, input: InputEnd, out: &mut Vec<u8>) {
         let mut read = Read::new(&[], out);
         if self.is_repairing() && self.after_error.is_none() {
-            let result = self.close_parser(input);
+            let result = self.catch_up(&mut read);
+            let result = result.and_then(|()| self.parser.close(input, &mut self.sink));
             if let Err(fault) = result.and_then(|()| self.last(&mut read)) {
                 self.failed(&mut read, fault);
             }
@@ -167,7 +168,8 @@ impl Repairer {
     pub fn exceed(&mut self, name: LimitName, out: &mut Vec<u8>) {
         let mut read = Read::new(&[], out);
         if self.is_repairing() && self.after_error.is_none() {
-            if let Err(fault) = self.exceed_parser(&mut read, name) {
+            let result = self.catch_up(&mut read);
+            if let Err(fault) = result.and_then(|()| self.parser.exceed(name)) {
                 self.failed(&mut read, fault);
             }
         }

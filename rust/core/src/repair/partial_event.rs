@@ -2,15 +2,17 @@
 //!
 //! A block is usually parsed when it ends, because the parser would copy the bytes of an incomplete block.
 
-use crate::model::delta::InputEnd;
 use crate::model::fault::Fault;
 use crate::model::limits::LimitName;
 use crate::pipeline::array_body::Body;
-use crate::pipeline::parser::MOST_COPIED;
 use crate::pipeline::parser::Parser;
 use crate::repair::Repairer;
 use crate::repair::block_facts::ParseResult;
 use crate::repair::read_buffer::Read;
+
+/// Maximum size, in bytes, of an oversized block that is still parsed and thereby copied. A larger block is only
+/// examined.
+const MOST_COPIED: usize = 1 << 19;
 
 impl Repairer {
     /// Returns how many bytes of the current block have arrived.
@@ -100,26 +102,6 @@ impl Repairer {
             Body::Events if is_ready => self.catch_up(read),
             Body::Events => Ok(()),
         }
-    }
-
-    /// Ends the input with the current block.
-    pub(crate) fn close_parser(&mut self, input: InputEnd) -> ParseResult {
-        let unread = self.block.get(self.parsed_bytes..).unwrap_or_default();
-        self.parser.close_with(unread, input, &mut self.sink)
-    }
-
-    /// Returns the fault for a limit that only the caller can measure, or a fault in the current block. A long block is
-    /// only examined.
-    pub(crate) fn exceed_parser(
-        &mut self,
-        read: &mut Read<'_, '_>,
-        name: LimitName,
-    ) -> ParseResult {
-        if self.block.len() - self.parsed_bytes <= MOST_COPIED {
-            self.catch_up(read)?;
-        }
-        let unread = self.block.get(self.parsed_bytes..).unwrap_or_default();
-        self.parser.exceed_after(unread, name)
     }
 
     /// Parses all bytes of the current block that have arrived.

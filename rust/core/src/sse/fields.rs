@@ -9,9 +9,6 @@ const KEEP_CAPACITY: usize = 64 * 1024;
 
 pub(crate) const DATA: &[u8] = b"data:";
 
-/// The names of all fields.
-pub(crate) const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
-
 /// Value of a `retry` line, parsed digit by digit for any number of digits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Digits {
@@ -85,7 +82,9 @@ pub(crate) fn split_joined(value: &[u8]) -> (&[u8], Option<&[u8]>) {
 }
 
 pub(crate) fn begins_name(head: &[u8]) -> bool {
-    FIELDS.iter().any(|name| name.starts_with(head))
+    [&b"data"[..], b"event", b"id", b"retry"]
+        .iter()
+        .any(|name| name.starts_with(head))
 }
 
 /// Splits the bytes after their leading blanks. Returns only the first of the blanks.

@@ -15,12 +15,6 @@ use crate::sse::Stray;
 use crate::sse::fields::give_back;
 use crate::sse::fields::is_blank;
 
-/// Returns true if a line begins like a payload.
-pub(crate) fn begins_stray(line: &[u8]) -> bool {
-    let blanks = line.iter().take_while(|byte| is_blank(Some(byte))).count();
-    matches!(line.get(blanks), Some(b'{' | b'[' | b'<'))
-}
-
 impl Framer {
     /// Adds a line to the open stray payload, or starts one if the line begins like a payload. Returns false for any
     /// other line.
@@ -30,20 +24,17 @@ impl Framer {
             self.seldom.stray.push(b'\n');
             return true;
         }
-        let begins = begins_stray(line);
+        let blanks = line.iter().take_while(|byte| is_blank(Some(byte))).count();
+        let begins = matches!(line.get(blanks), Some(b'{' | b'[' | b'<'));
         if begins {
             self.open_block(at);
             self.has_stray = true;
-            self.alone = self.is_alone();
+            // A size of 1 means a single empty data line.
+            self.alone = self.size <= 1;
             self.strayed = true;
             self.seldom.stray_offset = at;
         }
         begins
-    }
-
-    /// Returns true if the data of the open event is empty, so that a stray payload is emitted before it.
-    pub(crate) fn is_alone(&self) -> bool {
-        self.size <= 1 // a size of 1 means a single empty data line
     }
 
     /// Emits a stray payload of one line immediately.

@@ -53,7 +53,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _is_usual(turn: Turn) -> bool:
-    """Return whether the turn has only text, calls, reasoning, and results that are text, none of which is empty.
+    """Return whether the turn has only text, calls, reasoning, and results that are text, and no empty part.
 
     Every target accepts such content. This quick test is true of most turns.
     """

@@ -61,7 +61,7 @@ fn mark(key: &str) -> u64 {
     })
 }
 
-/// Returns the bytes, of which there are at most seven, as one integer.
+/// Returns at most seven bytes as one integer.
 #[inline]
 fn joined(bytes: &[u8]) -> u64 {
     let bytes = bytes.iter();

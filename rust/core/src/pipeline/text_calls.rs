@@ -111,7 +111,7 @@ struct Choice {
     index: i32,
     scanner: Scanner,
     text_position: TextPosition,
-    /// Parts of which some content is held back, in order.
+    /// Parts with content that is held back, in order.
     parts: VecDeque<Part>,
     /// The part without text whose start event is held back, if any.
     empty: Option<u32>,
@@ -133,7 +133,7 @@ impl Numbered for Choice {
     }
 }
 
-/// A part of which some content is held back.
+/// A part with content that is held back.
 #[derive(Debug)]
 struct Part {
     part: u32,

@@ -143,7 +143,7 @@ impl SubIndexTable {
         self.content_kinds(channel, kind).filter_map(last).max()
     }
 
-    /// Returns this channel with each matching reasoning kind of which the item has a part. `kind`: `None` matches
+    /// Returns this channel with each matching reasoning kind that a part of the item has. `kind`: `None` matches
     /// every kind.
     fn content_kinds(
         &self,

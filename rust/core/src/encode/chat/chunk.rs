@@ -16,6 +16,7 @@ use crate::model::unmodelled::ChoiceFacts;
 use crate::model::unmodelled::ChunkFacts;
 use crate::sse::decode_utf8;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::mem;
 
 /// Size, in bytes, above which the unknown members of a chunk are written only once. One chunk may be rewritten as many
@@ -30,7 +31,7 @@ pub(crate) struct ChunkHead {
     /// Unknown members of the source's current chunk that are written in the next chunk.
     members: ExtraMembers,
     /// Names of all unknown members of the source's current chunk.
-    names: Vec<String>,
+    names: HashSet<String>,
     /// Unknown members of the source's last chunk with a finish reason, and of its last chunk with token counts.
     finish_members: ExtraMembers,
     usage_members: ExtraMembers,
@@ -48,6 +49,8 @@ pub(crate) struct ChunkHead {
 #[derive(Debug, Default)]
 struct OwnMembers {
     current: OwnMembersOnce,
+    /// The names of the current members.
+    names: HashSet<String>,
     /// The members in the chunk with the finish reason.
     finish: OwnMembersOnce,
     /// True if the current members are those of the chunk with the finish reason.
@@ -94,6 +97,10 @@ impl ChunkHead {
             choice: parsed(facts.members),
             delta: parsed(facts.delta),
         };
+        let OwnMembersOnce { choice, delta } = &members.current;
+        let names = choice.iter().chain(delta).map(|(name, _)| name.clone());
+        members.names.clear();
+        members.names.extend(names);
         members.finishes = facts.finishes;
         members.written = 0;
         members.is_lossy = facts.is_lossy;
@@ -123,14 +130,9 @@ impl ChunkHead {
     /// written with the chunk.
     pub(crate) fn has_all(&self, metadata: &str, choice: Option<i32>) -> bool {
         let own = choice.and_then(|choice| self.choices.get(&choice));
-        let is_own = |name: &String| {
-            let lists = own.map(|own| [&own.current.choice, &own.current.delta]);
-            let mut members = lists.into_iter().flatten().flatten();
-            members.any(|(known, _)| known == name)
-        };
-        parsed(metadata)
-            .iter()
-            .all(|(name, _)| self.names.contains(name) || is_own(name))
+        parsed(metadata).iter().all(|(name, _)| {
+            self.names.contains(name) || own.is_some_and(|own| own.names.contains(name))
+        })
     }
 
     /// Makes the next chunk contain the members of the choice, unless they were written with the current payload.
@@ -193,8 +195,8 @@ impl ChunkHead {
         if alone {
             self.members.clear();
         }
-        self.members
-            .retain(|(name, _)| !usage_members.iter().any(|(known, _)| known == name));
+        let repeated: HashSet<&String> = usage_members.iter().map(|(name, _)| name).collect();
+        self.members.retain(|(name, _)| !repeated.contains(name));
         self.members.extend(usage_members);
     }
 

@@ -1,13 +1,16 @@
 //! Checks that the work is linear in the size of the input. Each kind of element in `tests/support/load/scaling.txt` is
 //! sent many times, in every order, and is parsed, repaired, and converted to every dialect, with and without limits.
 //!
-//! `cargo test scaling -- --ignored --nocapture` prints the measurements. `STREAMWELD_FULL=1` runs every target and
+//! A job whose time grows too much is a suspect. If Valgrind is installed, the number of its instructions decides.
+//!
+//! `cargo test scaling::scaling -- --ignored --nocapture` prints the suspects. `STREAMWELD_FULL=1` runs every target and
 //! also the default limits. `SCALING_SIZE=16000` uses larger streams. `SCALING_ONLY=responses` runs only matching
 //! streams.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::iter;
+use std::process::Command;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,10 +28,17 @@ use streamweld_core::model::limits::Limits;
 
 /// Number of elements in the smaller stream. The larger one has four times as many.
 const SIZE: usize = 1000;
+const SIZE_VARIABLE: &str = "SCALING_SIZE";
 /// Maximum ratio of the two times: 2.3 per doubling, plus a margin for a busy machine.
 const MOST: f64 = 2.3 * 2.3 * 1.25;
 /// Shorter runs are not compared.
 const NOISE: Duration = Duration::from_millis(8);
+/// The sizes with which the instructions of suspects are counted, and the maximum ratio of the counts. Counting takes some
+/// 15 times as long as the work.
+const COUNTED: [usize; 2] = [4000, 8000];
+const MOST_COUNTED: f64 = 2.3;
+/// The job to be counted, for the process that Valgrind runs.
+const JOB: &str = "SCALING_JOB";
 const READ: usize = 1 << 14;
 
 const DIALECTS: [&str; 6] = [
@@ -283,6 +293,76 @@ fn ratio(stream: &Stream, job: Job, config: &Arc<Config>, size: usize) -> (f64, 
     (long.as_secs_f64() / short.as_secs_f64(), long)
 }
 
+/// Returns the factor by which the number of instructions grows for twice as many elements, or `None` without Valgrind.
+///
+/// Unlike the time, this number depends neither on the caches of the processor nor on other processes.
+fn counted(job: &str) -> Option<f64> {
+    let count = |size: usize| {
+        let output = Command::new("valgrind")
+            .args([
+                "--tool=cachegrind",
+                "--cache-sim=no",
+                "--cachegrind-out-file=/dev/null",
+            ])
+            .arg(std::env::current_exe().ok()?)
+            .args(["--exact", "scaling::count_one_job", "--ignored"])
+            .env(JOB, job)
+            .env(SIZE_VARIABLE, size.to_string())
+            .output()
+            .ok()?;
+        let log = String::from_utf8(output.stderr).ok()?;
+        let total = log.lines().find_map(|line| line.split_once("refs:"))?.1;
+        total.trim().replace(',', "").parse::<f64>().ok()
+    };
+    let idle = count(0)?;
+    let [short, long] = COUNTED.map(|size| count(size).map(|count| count - idle));
+    Some(long? / short?)
+}
+
+/// The work that `counted` counts.
+#[test]
+#[ignore = "does nothing unless `scaling` runs it"]
+fn count_one_job() {
+    let Ok(wanted) = std::env::var(JOB) else {
+        return;
+    };
+    let size = size();
+    for (number, stream) in streams().into_iter().enumerate() {
+        for job in jobs(&stream.dialect, number, true) {
+            for (limits, config) in &configs() {
+                if label(&stream, job, limits) == wanted {
+                    run(&stream, job, config, &(stream.body)(size));
+                }
+            }
+        }
+    }
+}
+
+/// Returns the name of one measurement.
+fn label(stream: &Stream, job: Job, limits: &str) -> String {
+    format!("{}: {} -> {job:?}, {limits}", stream.dialect, stream.name)
+}
+
+fn size() -> usize {
+    let size = std::env::var(SIZE_VARIABLE).ok();
+    size.and_then(|size| size.parse().ok()).unwrap_or(SIZE)
+}
+
+fn configs() -> [(&'static str, Arc<Config>); 2] {
+    let limits = [
+        ("limits off", Limits::OFF),
+        ("limits on", Limits::default()),
+    ];
+    limits.map(|(name, limits)| {
+        let config = Config {
+            seed: Some("s".to_owned()),
+            limits,
+            ..Config::default()
+        };
+        (name, Arc::new(config))
+    })
+}
+
 /// Returns the jobs for a dialect: either one target, taken in turn, or all targets.
 fn jobs(dialect: &str, number: usize, all: bool) -> Vec<Job> {
     let others = DIALECTS.into_iter().filter(|other| *other != dialect);
@@ -321,28 +401,13 @@ fn every_dialect_has_repeatable_elements() {
 }
 
 #[test]
-#[ignore = "compares times: for a machine that does nothing else"]
+#[ignore = "compares times, which takes minutes"]
 fn scaling() {
-    let size = std::env::var("SCALING_SIZE").ok();
-    let size = size.and_then(|size| size.parse().ok()).unwrap_or(SIZE);
+    let size = size();
     let all = std::env::var("STREAMWELD_FULL").is_ok_and(|full| full == "1");
     let only = std::env::var("SCALING_ONLY").unwrap_or_default();
     let verbose = std::env::var("SCALING_ALL").is_ok();
-    let base = Config {
-        seed: Some("s".to_owned()),
-        ..Config::default()
-    };
-    let configs = [
-        ("limits off", Limits::OFF),
-        ("limits on", Limits::default()),
-    ];
-    let configs = configs.map(|(name, limits)| {
-        let config = Config {
-            limits,
-            ..base.clone()
-        };
-        (name, Arc::new(config))
-    });
+    let configs = configs();
     let mut failed = Vec::new();
     let mut measured = 0;
     for (number, stream) in streams().into_iter().enumerate() {
@@ -353,16 +418,17 @@ fn scaling() {
             for (limits, config) in configs.iter().take(if all { 2 } else { 1 }) {
                 let (ratio, long) = ratio(&stream, job, config, size);
                 measured += 1;
-                let report = format!(
-                    "{}: {} -> {job:?}, {limits}: {ratio:.1} times, {long:?}",
-                    stream.dialect, stream.name
-                );
+                let label = label(&stream, job, limits);
+                let report = format!("{label}: {ratio:.1} times, {long:?}");
                 if verbose {
                     println!("{report}");
                 }
                 if ratio > MOST {
-                    println!("QUADRATIC {report}");
-                    failed.push(report);
+                    let counted = counted(&label);
+                    println!("suspect: {report}, instructions {counted:.2?} times");
+                    if counted.is_none_or(|counted| counted > MOST_COUNTED) {
+                        failed.push(report);
+                    }
                 }
             }
         }

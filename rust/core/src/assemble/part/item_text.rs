@@ -408,8 +408,8 @@ pub fn report_late_part(
     ctx.report(Code::LATE_DELTA, part.part)
 }
 
-/// Reports the repetitions of closed parts that the end of the choice cut short. They were dropped, because no event
-/// showed that they were new text.
+/// Reports each repetition of a closed part that was still incomplete when the choice ended. They were dropped, because
+/// no event showed that they were new text.
 pub fn report_unfinished_repetitions(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

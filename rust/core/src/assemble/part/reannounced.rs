@@ -24,8 +24,8 @@ use crate::assemble::rule_context::RuleContext;
 use crate::model::delta::Address;
 use crate::model::spec::Code;
 
-/// Returns true if the event is about a different call from `call`. This is so if it has a different name, or if it has
-/// a different call id and the call's arguments are complete.
+/// Returns true if the event is about a different call from `call`. It is if its name differs, or if its call id
+/// differs and the call's arguments are complete.
 pub fn is_another(call: &Call, address: &Address<'_>, name: Option<&str>) -> bool {
     if name.is_some_and(|name| !call.name.is_empty() && name != call.name) {
         return true;

@@ -423,7 +423,7 @@ impl ChoiceState {
         })
     }
 
-    /// Stores the calls of a payload that are next to other calls, if they do not repeat these. Returns true if the
+    /// Stores the calls in the second place of a payload, if they do not repeat its other calls. Returns true if the
     /// payload contains such calls. `reads_message`: false if the message is not read.
     fn compare_others(
         &mut self,

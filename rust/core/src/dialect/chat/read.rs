@@ -81,7 +81,7 @@ pub(crate) struct Choice<'a> {
     pub(crate) beside: Option<Box<Delta<'a>>>,
     /// Calls that are members of the chunk, if the choice has none.
     pub(crate) beside_chunk: Option<Box<Delta<'a>>>,
-    /// Calls that are members of the choice or the chunk, next to other calls.
+    /// Calls that are members of the choice or the chunk although the payload also contains calls in the usual place.
     pub(crate) side: Vec<Delta<'a>>,
     pub(crate) finish_reason: Slot<'a>,
     pub(crate) finish_camel: Slot<'a>,

@@ -90,7 +90,7 @@ class Parser:
     def has_pending(self) -> bool:
         """Whether consumed input has not produced all of its events yet.
 
-        This is so if the dialect is undetected, text is held back, or a call is in progress.
+        True if the dialect is undetected, text is held back, or a call is in progress.
         """
         if self._text_calls is not None and self._text_calls.has_pending:
             return True

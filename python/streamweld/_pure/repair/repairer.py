@@ -591,7 +591,8 @@ class Repairer:
         self._flush()
 
     def _report_rewrite_reason(self) -> None:
-        """Report why the block cannot pass, unless another diagnostic or an error reports it, also for later blocks."""
+        """Report why the block cannot pass, unless another diagnostic or an error reports it. Each reason is reported
+        once."""
         out = self._parser.out
         if out.why and out.mended:
             self._reported_reasons.add(out.why)

@@ -38,7 +38,7 @@ __all__ += ["begin_reannounced", "report_reannounced"]
 def is_another(call: Call, address: Address, name: str | None) -> bool:
     """Return True if the event is about a different call from `call`.
 
-    This is so if it has a different name, or if it has a different call id and the call's arguments are complete.
+    It is if its name differs, or if its call id differs and the call's arguments are complete.
     """
     if name is not None and call.name and name != call.name:
         return True

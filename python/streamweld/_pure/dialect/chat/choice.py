@@ -125,7 +125,8 @@ class _Others:
     chunk: frozenset[str]
 
     def has_several(self) -> bool:
-        """Return whether any calls are next to others, apart from `function_call` in the same place."""
+        """Return whether a payload contains calls in more than one place, apart from `function_call` in the same place.
+        """
         places = (self.delta, self.message, self.choice, self.chunk)
         return bool(self.message) or sum(map(bool, places)) > 1 or any(len(names) > 1 for names in places)
 
@@ -203,7 +204,7 @@ class ChoiceReader:
         outer = call_members(item)
         modelled = (CHOICE_FIELDS if legacy else _BESIDE_TEXT) | outer
         inner, inner_message = call_members(delta or {}), call_members(message or {})
-        # Calls next to other calls: in the message if it is not read, on the choice, and on the chunk.
+        # Calls in a second place: in the message if it is not read, on the choice, and on the chunk.
         others: _Others | None = _Others(inner, inner_message, outer, chunk.outer_calls)
         if inner or inner_message:
             outer = chunk.outer_calls = frozenset()
@@ -337,7 +338,7 @@ class ChoiceReader:
             self._emit_calls(fragments)
 
     def _outer_fragments(self, chunk: Chunk, outside: _Outside) -> list[Fragment]:
-        """Return the calls on the choice, or else on the chunk, if its calls belong to the choice."""
+        """Return the calls on the choice or, if it has none, the calls on the chunk that belong to the choice."""
         holder, path = outside.choice, outside.path
         names = outside.members - {"content"}
         if not names:
@@ -351,7 +352,7 @@ class ChoiceReader:
     def _compare_others(
         self, chunk: Chunk, choice: Mapping[str, Any], path: Path, others: _Others, *, reads_message: bool
     ) -> None:
-        """Store the calls of a payload that are next to other calls, if they do not repeat these."""
+        """Store the calls in the second place of a payload, if they do not repeat its other calls."""
         notes = chunk.notes.apart()
         delta, message = choice.get("delta"), choice.get("message")
         delta, message = delta if is_object(delta) else {}, message if is_object(message) else {}

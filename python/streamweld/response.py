@@ -463,7 +463,7 @@ class Response:
 
     @property
     def retry_verdict(self) -> RetryVerdict | None:
-        """What a truncated response had already emitted. A retry of the request would repeat it.
+        """What had been emitted before the response was truncated. A retry of the request would repeat it.
 
         `nothing_emitted`: no part, so a retry does not repeat anything. `text_only`: text, reasoning or another part,
         but no tool call. `call_open`: a tool call had started, but none was complete. `call_complete`: at least one

@@ -420,7 +420,7 @@ impl Choice {
         })
     }
 
-    /// Compares a call from a second place in the payload with the last calls of the choice. The beginning of the
+    /// Compares a call from another place in the payload with the last calls of the choice. The beginning of the
     /// arguments of a call repeats this call, because some gateways send all deltas so far.
     pub fn compare(&mut self, id: Option<&str>, name: &str, arguments: &[u8]) -> CallComparison {
         let whole = is_whole(arguments);

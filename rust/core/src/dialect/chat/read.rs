@@ -217,7 +217,7 @@ fn may_be_content(raw: Raw<'_>) -> bool {
 }
 
 impl<'a> Choice<'a> {
-    /// Returns true if the delta, the message, or the members beside them satisfy the condition.
+    /// Returns true if the delta, the message, or the members next to them satisfy the condition.
     fn has(&self, condition: fn(&Delta<'a>) -> bool) -> bool {
         let walked = [&self.delta, &self.message];
         let walked = walked.into_iter().filter_map(|walk| match walk {

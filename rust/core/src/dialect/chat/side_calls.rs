@@ -1,4 +1,4 @@
-//! Stores the calls that a gateway sends in a second place of a choice, until they can be compared with its other
+//! Stores the calls that a gateway sends outside the usual place of a choice, until they can be compared with its other
 //! calls.
 //!
 //! Gateways repeat the calls of a delta in `function_call`, in `message`, on the choice, or on the chunk. A call that
@@ -26,7 +26,7 @@ struct SideCall {
     metadata: Option<String>,
 }
 
-/// The calls of one choice that were sent in a second place and may repeat its other calls.
+/// The calls of one choice that were sent outside the usual place and may repeat its other calls.
 #[derive(Debug, Default)]
 pub(crate) struct SideCalls {
     calls: Vec<SideCall>,

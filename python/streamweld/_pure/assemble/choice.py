@@ -265,7 +265,7 @@ class Choice:
         return False
 
     def compare(self, identity: str | None, name: str, arguments: bytes) -> CallComparison:
-        """Compare a call from a second place in the payload with the last calls of the choice.
+        """Compare a call from another place in the payload with the last calls of the choice.
 
         The beginning of the arguments of a call repeats this call, because some gateways send all deltas so far.
         """

@@ -83,7 +83,7 @@ class Parser:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the response was truncated. If so, the events of the current call close all open parts."""
+        """Whether the response was truncated. If it was, the events of the current call close all open parts."""
         return self._assembler.completeness == "truncated"
 
     @property

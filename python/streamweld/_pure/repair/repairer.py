@@ -472,8 +472,8 @@ class Repairer:
                 self._pass(block)
 
     def _open_choices(self) -> None:
-        """Make the encoder write the roles of the choices that begin in the current block, in case the block does not
-        pass.
+        """Make the encoder write the roles of the choices that begin in the current block. They are needed if the block
+        does not pass.
         """
         out = self._parser.out
         if not out.begun:

@@ -3,7 +3,7 @@
     open    It is the same call: its ids become aliases, and its text goes through the argument rules. An overflow (A8)
             is a second call.
     closed  The new text is collected without events until the item closes or the choice ends. A first call
-            without text gets this text. Both are the same call if no new text came, or if the names and arguments
+            without text gets this text. Both are the same call if no new text arrived, or if the names and arguments
             are equal. Otherwise, it is a second call.
 
 An event with the same id but another name always belongs to a second call, unless it closes an open call with that

@@ -125,8 +125,7 @@ class _Others:
     chunk: frozenset[str]
 
     def has_several(self) -> bool:
-        """Return whether a payload contains calls in more than one place, apart from `function_call` in the same place.
-        """
+        """Return whether a payload has calls in more than one place, apart from `function_call` in the same place."""
         places = (self.delta, self.message, self.choice, self.chunk)
         return bool(self.message) or sum(map(bool, places)) > 1 or any(len(names) > 1 for names in places)
 
@@ -204,7 +203,7 @@ class ChoiceReader:
         outer = call_members(item)
         modelled = (CHOICE_FIELDS if legacy else _BESIDE_TEXT) | outer
         inner, inner_message = call_members(delta or {}), call_members(message or {})
-        # Calls in a second place: in the message if it is not read, on the choice, and on the chunk.
+        # Calls in other places: in the message if it is not read, on the choice, and on the chunk.
         others: _Others | None = _Others(inner, inner_message, outer, chunk.outer_calls)
         if inner or inner_message:
             outer = chunk.outer_calls = frozenset()
@@ -214,7 +213,7 @@ class ChoiceReader:
             outer |= {"content"}
         pending_metadata = PendingMetadata(chunk.changed_fields, leftovers(payload, path, item, modelled | outer))
         if delta and delta.get("role") in _OTHER_ROLES:
-            # Some gateways run tools themselves and stream the results, which are not part of the answer.
+            # Some gateways run tools themselves and stream the results, which are not part of the response.
             notes.shape((*path, "delta", "role"))
             notes.mark_misread("other_role")  # clients add the content to the answer
             notes.report()
@@ -352,7 +351,7 @@ class ChoiceReader:
     def _compare_others(
         self, chunk: Chunk, choice: Mapping[str, Any], path: Path, others: _Others, *, reads_message: bool
     ) -> None:
-        """Store the calls in the second place of a payload, if they do not repeat its other calls."""
+        """Store the calls from the other places of a payload, if they do not repeat its usual calls."""
         notes = chunk.notes.apart()
         delta, message = choice.get("delta"), choice.get("message")
         delta, message = delta if is_object(delta) else {}, message if is_object(message) else {}

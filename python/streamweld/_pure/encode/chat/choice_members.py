@@ -54,6 +54,6 @@ class OwnMembers:
         return "{" + members_text(in_delta)[1:] + "}" if delta == "{}" else joined(delta, in_delta), own
 
     def lost(self, choice: int, names: Iterable[str]) -> list[str]:
-        """Return those of the given names that neither the choice nor its deltas have as a member."""
+        """Return the names that are not members of the choice or its deltas."""
         known = self._names.get(choice, ())
         return [name for name in names if name not in known]

@@ -132,7 +132,7 @@ class Choice:
 
     @property
     def provider_metadata(self) -> dict[str, Any] | None:
-        """Metadata of the choice that has no field of its own."""
+        """Metadata of the choice for which this class has no other field."""
         return None if self._finished is None else self._finished.provider_metadata
 
     def __eq__(self, other: object) -> bool:
@@ -413,7 +413,7 @@ class Response:
 
     @property
     def provider_metadata(self) -> dict[str, Any] | None:
-        """Metadata of the first chunk that has no field of its own."""
+        """Metadata of the first chunk for which this class has no other field."""
         started = self._folded().started
         return None if started is None else started.provider_metadata
 

@@ -326,8 +326,9 @@ pub fn repeat_open_part(
     same
 }
 
-/// Records that the stream opened a closed item without an id again, so that what follows may repeat its parts. Returns
-/// false if this is a new item instead: the old one is open, had no opening event of its own, or has no text.
+/// Records that the stream opened an item without an id again after closing it, so the following events may repeat its
+/// parts. Returns false if this is a new item instead: the old one is open, had no opening event of its own, or has no
+/// text.
 pub fn repeat_item(choice: &mut Choice, item: usize) -> bool {
     let record = choice.item_index.get(item);
     if record.is_none_or(|record| record.open || record.item_id.is_some() || !record.opened_bare) {

@@ -56,7 +56,7 @@ def resident() -> int:
 
 
 def idle(name: str) -> dict[str, object]:
-    """Measure the bytes of one parser in mid-stream, in addition to the text that it was fed."""
+    """Measure the memory of one parser in mid-stream, in bytes, without the text that it was fed."""
     shape = SHAPES[name]()
     head = b"".join(shape.events[:FED])
 

@@ -74,8 +74,8 @@ KINDS: dict[str, tuple[int, Callable[[random.Random], _Answer]]] = {
 }
 
 
-# Long streams: name -> dialect, content, and the speed targets relative to the hand-written loops: a list for each feed
-# and `parse`, compared with httpx-sse + orjson, and a list for each feed compared with split + msgspec.
+# Long streams: name -> dialect, content, and three speed targets. The first two are those of a list for each feed and
+# of `parse`, relative to httpx-sse + orjson. The third is that of a list for each feed, relative to split + msgspec.
 LONG: dict[str, tuple[str, Callable[[random.Random], _Answer], tuple[float, float, float]]] = {
     "W1": ("chat", lambda rng: _Answer(text=_pieces(rng, 2000), padded=True), (20, 50, 8)),
     "W2": ("chat", lambda rng: _Answer(calls=[_call(rng, 250) for _ in range(4)]), (8, 10, 4)),

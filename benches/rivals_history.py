@@ -1,4 +1,5 @@
-"""Other converters of request histories, each through the function for the same job, and a check of their output.
+"""Other converters of request histories, each called through the function that does the same job, and a check of their
+output.
 
 The job is to convert Chat Completions messages, including system messages, to the history members of the target's
 request: with a separate system prompt if the target requires it, tool calls and results in its format, merged turns,

@@ -320,7 +320,7 @@ OUTPUT_CODES = ("rewritten", "not_carried")  # emitted by a repair or conversion
 
 
 def effect(name: str, code: dict[str, Any]) -> str:
-    """Describe what a repair does about a code."""
+    """Describe what `repair` does when this code is reported."""
     if name in OUTPUT_CODES:
         return "A repair or conversion emits this diagnostic about its own output."
     if name == "finish_contradicts":

@@ -170,7 +170,7 @@ _CONTROLS: Final = frozenset(range(32)) - frozenset(b"\t\n\r\x1b")
 def input_hint(head: bytes) -> str:
     """Describe a body that is not a stream and what to do about it.
 
-    Returns an empty string if the first bytes do not identify it as such.
+    Returns an empty string if the first bytes do not identify such a body.
 
     Args:
         head: the first `HEAD_BYTES` bytes of the body, or all of them if there are fewer.
@@ -205,9 +205,9 @@ def is_scan_result(head: bytes) -> bool:
 
 
 def rows_hint(head: bytes) -> str:
-    """Describe a JSON Lines file in which each line is about one response, and say what to do with it.
+    """Describe a JSON Lines file with one response per line, and return which command reads it.
 
-    Returns an empty string if the first bytes do not identify them as such.
+    Returns an empty string if the first bytes do not identify such a file.
     """
     if is_scan_result(head):
         return "a result of `streamweld scan`, not a stream: read the files that its column `path` names"

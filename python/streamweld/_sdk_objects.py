@@ -69,8 +69,8 @@ def plain(value: Any) -> Any:
 def messages_in(message: Any) -> list[tuple[Path, Any]]:
     """Return a message as plain data, with its path in the argument, which is empty for a message itself.
 
-    A response object (`ChatCompletion`, `Response`, `GenerateContentResponse`) stands for the messages or items that it
-    contains.
+    A response object (`ChatCompletion`, `Response`, `GenerateContentResponse`) is replaced with the messages or items
+    that it contains.
     """
     if hasattr(message.__class__, "model_fields"):
         choices, output, candidates = (getattr(message, name, None) for name in ("choices", "output", "candidates"))

@@ -200,9 +200,9 @@ class StreamConverter:
         }
         self._base: str = config["base"]
         self._arguments = (target, config, options)
-        # With `auto`, keep the input until the dialect is detected, because it may turn out to be the target dialect.
-        # The converter receives only complete blocks or array elements, so that it does not buffer the same bytes
-        # again. The number of bytes kept is limited.
+        # With `auto`, keep the input until the dialect is detected, because the detected dialect may be the target
+        # dialect. The converter receives only complete blocks or array elements, so that it does not buffer the same
+        # bytes again. The number of bytes kept is limited.
         self._kept = _KeptInput() if source == "auto" and target != "same" else None
         self._unread = _KeptInput()
         self._splitter = Splitter()
@@ -420,7 +420,7 @@ class _KeptInput:
             self._join()
 
     def take(self) -> list[bytes]:
-        """Return all pieces and forget them."""
+        """Return all pieces and remove them."""
         self._join()
         pieces, self._pieces = self._pieces, []
         return pieces

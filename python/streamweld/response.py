@@ -132,7 +132,7 @@ class Choice:
 
     @property
     def provider_metadata(self) -> dict[str, Any] | None:
-        """Metadata of the choice that has no field of its own."""
+        """Metadata of the choice for which this class has no other field."""
         return None if self._finished is None else self._finished.provider_metadata
 
     def __eq__(self, other: object) -> bool:
@@ -413,7 +413,7 @@ class Response:
 
     @property
     def provider_metadata(self) -> dict[str, Any] | None:
-        """Metadata of the first chunk that has no field of its own."""
+        """Metadata of the first chunk for which this class has no other field."""
         started = self._folded().started
         return None if started is None else started.provider_metadata
 
@@ -463,7 +463,7 @@ class Response:
 
     @property
     def retry_verdict(self) -> RetryVerdict | None:
-        """What a truncated response had already emitted. A retry of the request would repeat it.
+        """What had been emitted before the response was truncated. A retry of the request would repeat it.
 
         `nothing_emitted`: no part, so a retry does not repeat anything. `text_only`: text, reasoning or another part,
         but no tool call. `call_open`: a tool call had started, but none was complete. `call_complete`: at least one

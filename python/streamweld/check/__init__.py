@@ -160,7 +160,7 @@ class Checker:
             self._text(text, event, identifier)
 
     def _text(self, text: str, event: str, identifier: str, joins: int = 0) -> None:
-        """Deliver the payloads in non-blank text. `joins`: the number of missing line ends before it."""
+        """Deliver the payloads that a non-blank text contains. `joins`: the number of missing line ends before it."""
         if text == "[DONE]":
             self._deliver(None, event, identifier)
         elif text.startswith(":"):
@@ -190,9 +190,7 @@ class Checker:
             self._report.record("framing.not_object", text[:40])
 
     def _joined(self, text: str, event: str, identifier: str, joins: int) -> bool:
-        """Deliver a document and then the data that follows it on the same line. Returns False if there is no data
-        after it.
-        """
+        """Deliver a document, and then the data after it on the same line. Returns False if there is no such data."""
         line = text.encode()
         at = joined_field(line, MAX_DEPTH)
         if at is None or joins == MOST_JOINS:

@@ -103,7 +103,7 @@ def run() -> None:
         click.echo(f"streamweld: {error}", err=True)
         sys.exit(USAGE)
     except ClosedPipeError:
-        # End as other Unix tools do, by the signal. The shell reports this as exit code 141.
+        # Exit through SIGPIPE, as other Unix tools do. The shell reports this as exit code 141.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGPIPE)
     except (OSError, UnwritableError) as error:

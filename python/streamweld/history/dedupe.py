@@ -297,7 +297,7 @@ def _blank_first(occurrences: list[_Occurrence]) -> None:
 
 
 def _repeated_results(occurrences: list[_Occurrence], results: list[_Result]) -> list[_Result]:
-    """Return the results of dropped calls, if the kept call with the same id already has an earlier result."""
+    """Return the results of dropped calls whose id already has a result."""
     waiting: Counter[str] = Counter()
     answered: set[str] = set()
     calls = [one for one in occurrences if one.drop is not None and one.call_id is not None]

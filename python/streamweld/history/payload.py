@@ -60,7 +60,7 @@ def items_of(messages: Any) -> tuple[Sequence[Any] | str | Response, Path]:
 def plain_items(messages: Any) -> tuple[Any, Moved]:
     """Return the argument with SDK objects converted to plain data, or the argument itself if it contains none.
 
-    Also returns the new paths of the messages for which an object stood, and of those after it, with their paths in the
+    Also returns the new paths of the messages that replaced an object, and of those after it, with their paths in the
     argument. A value that contains itself or is nested too deeply is returned unchanged.
     """
     moved: Moved = {}

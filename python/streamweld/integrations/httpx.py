@@ -152,7 +152,7 @@ def RepairTransport(transport: _Transport, **options: Unpack[RepairOptions]) -> 
 
 
 def AsyncRepairTransport(transport: _Transport, **options: Unpack[RepairOptions]) -> _Transport:  # noqa: N802
-    """Wrap a transport of an asynchronous client, such as `httpx2.AsyncHTTPTransport()`, in the same way.
+    """Wrap an asynchronous transport, such as `httpx2.AsyncHTTPTransport()`, to repair the streams it receives.
 
     Args:
         transport: the transport to wrap.

@@ -139,7 +139,7 @@ class _Claude:
                 self._without_thinking()
 
     def _approximate(self, rule: str, config: Json, what: str) -> None:
-        """Replace the type and budget of thinking. Whether its text is displayed does not change."""
+        """Replace the type and budget of thinking. This does not change whether its text is displayed."""
         before = dict(self.thinking)
         self.context.edit(rule, self.origin("thinking"), what, before)
         self.write("thinking", {**config, **{name: value for name, value in before.items() if name == "display"}})

@@ -51,7 +51,7 @@ class RequestContext:
 
     @property
     def same(self) -> bool:
-        """Whether source and target are the same API. If so, unknown members are kept."""
+        """Whether source and target are the same API. If they are, unknown members are kept."""
         return self.source == self.target
 
     @property

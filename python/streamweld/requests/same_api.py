@@ -75,7 +75,7 @@ def _choice_alone(context: RequestContext, made: dict[str, Any]) -> None:
 
 
 def _choice(context: RequestContext, made: dict[str, Any], kept: Sequence[tooling.Tool] | None, names: Names) -> None:
-    """Translate a choice that the gateway does not accept, or of a tool that was dropped or converted."""
+    """Translate a tool choice that the gateway does not accept, or that names a tool that was dropped or converted."""
     choice = tool_choice.read(context)
     if choice is None:
         return
@@ -87,7 +87,7 @@ def _choice(context: RequestContext, made: dict[str, Any], kept: Sequence[toolin
 
 
 def _dropped_types(kept: Sequence[tooling.Tool], context: RequestContext) -> set[str]:
-    """Return the types of the dropped tools, except of those that a choice refers to by name."""
+    """Return the types of the dropped tools, except `function` and `custom`, which a tool choice refers to by name."""
     paths = {tool.path for tool in kept}
     return {_type(tool.raw) for tool in tooling.read(context) if tool.path not in paths} - {"function", "custom"}
 

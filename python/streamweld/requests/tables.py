@@ -90,7 +90,8 @@ class Option:
         return low, high
 
     def fits(self, text: str, target: str, facts: Json) -> bool:
-        """Return whether the gateway accepts the length and the characters of a text. The default is the target's."""
+        """Return whether the gateway accepts the length and the characters of a text. The default is the value of the
+        target."""
         form = facts.get("forms", _NOTHING).get(self.word) or self.forms.get(target)
         return form is None or form_of(form).fits(text)
 
@@ -139,9 +140,9 @@ def model_facts(family: str, model: object) -> Json:
 
 
 def openai_efforts(model: object, facts: Json) -> Sequence[str] | None:
-    """Return the reasoning efforts that one of OpenAI's models accepts, or None if there are no constraints.
+    """Return the reasoning efforts that an OpenAI model accepts, or None if it accepts all of them.
 
-    They do not apply to a gateway that has its own reasoning options.
+    Also None for a gateway that has its own reasoning options.
     """
     if not isinstance(model, str) or "thinking" in facts or "efforts" in facts:
         return None
@@ -154,12 +155,13 @@ def _efforts() -> tuple[tuple[re.Pattern[str], Sequence[str]], ...]:
 
 
 def nearest_level(level: str, facts: Json) -> str:
-    """Return the level, or the next one that the model accepts; the highest if there is none above it."""
+    """Return the level if the model accepts it, otherwise the next higher accepted level, or the highest if there is
+    none."""
     return nearest_effort(level, facts.get("levels", (level,)))
 
 
 def nearest_effort(level: str, levels: Sequence[str]) -> str:
-    """Return the effort, or the next higher one in `levels`; the highest if there is none above it."""
+    """Return the effort if it is in `levels`, otherwise the next higher one, or the highest if there is none."""
     order = spec("thinking")["efforts"]
     above = [word for word in levels if order.index(word) >= order.index(level)]
     return above[0] if above else levels[-1]
@@ -254,7 +256,7 @@ def put(made: dict[str, Any], path: str, value: Any) -> None:
 
 
 def remove(made: dict[str, Any], path: str) -> None:
-    """Remove the value at a dotted path, and the objects above it that are empty then. Nested objects are copied."""
+    """Remove the value at a dotted path, and the enclosing objects that become empty. Nested objects are copied."""
     above, _, last = path.rpartition(".")
     holder = object_of(at(made, above)) if above else made
     if last not in holder:

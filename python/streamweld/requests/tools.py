@@ -148,7 +148,7 @@ def takes(tool: Tool, context: RequestContext) -> bool:
 
 
 def _sent_type(tool: Tool) -> str:
-    """Return the `type` of the tool in the request, or the name of the member that stands for a tool."""
+    """Return the `type` of the tool in the request, or the name of the member that represents a tool."""
     if tool.path == ("web_search_options",):
         return "web_search_options"
     kind = object_of(tool.raw).get("type")
@@ -469,7 +469,7 @@ def _hosted(tool: Tool, target: str) -> Any:
 
 
 def _has_form_of_target(tool: Tool, context: RequestContext) -> bool:
-    """Return whether a hosted tool is defined as in the target's API. If so, the definition is kept."""
+    """Return whether a hosted tool is defined as in the target's API. If it is, the definition is kept."""
     return tool.form == context.target and is_accepted(_sent_type(tool), context.profile.constraints)
 
 

@@ -73,7 +73,7 @@ def random_arguments(rng: Random, least: int = 0) -> str:
 
 
 def fragments_of(rng: Random, text: str, most: int = 8) -> list[str]:
-    """Split `text` into 1 to `most` non-empty pieces."""
+    """Split `text` into at most `most` non-empty pieces."""
     if len(text) < 2:
         return [text] if text else []
     cuts = sorted(rng.sample(range(1, len(text)), min(rng.randint(0, most - 1), len(text) - 1)))

@@ -1,7 +1,7 @@
 """Invalid streams of named events: conformant streams with mutated frames and members, derived from one seed.
 
-A `Source` defines the conformant streams of a dialect. There is no expected result; the suites that use these streams
-compare backends or look for crashes.
+A `Source` defines the conformant streams of a dialect. The streams have no expected results, because the suites that
+use them only compare backends or look for crashes.
 """
 
 from __future__ import annotations

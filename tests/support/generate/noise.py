@@ -1,7 +1,7 @@
 """Invalid streams: mutated chunks, corrupted bytes, junk, and random options, all derived from one seed.
 
-There is no expected result; the suites that use these streams compare backends or look for crashes. The module uses
-nothing of streamweld but the names of options and diagnostic codes.
+The streams have no expected results, because the suites that use them only compare backends or look for crashes. The
+module uses only the names of options and diagnostic codes from streamweld.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Streams built from a small vocabulary, so that ids, indexes, texts and tags repeat and collide.
 
 Examples are two calls with one id, a repeated text, a tag that is split in two, and a finish reason that arrives too
-early. There is no expected result. This module does not import streamweld.
+early. The streams have no expected results. This module does not import streamweld.
 """
 
 from __future__ import annotations

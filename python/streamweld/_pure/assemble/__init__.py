@@ -224,7 +224,7 @@ class Assembler(ItemSurface, AttachedSurface):
         return state is not None and state.mirrors(fragment.name or "", replace_lone_surrogates(arguments).encode())
 
     def compare_call(self, choice: int, identity: str | None, name: str, arguments: str) -> CallComparison:
-        """Compare a call that was sent next to the calls of the choice with these calls."""
+        """Compare a call from another place in the payload with the calls of the choice."""
         state = self._choices.get(choice)
         return "own" if state is None else state.compare(identity, name, arguments.encode())
 

@@ -32,7 +32,7 @@ _MIRRORED = 64  # maximum number of calls with which a call in `function_call` i
 _CANDIDATES = 8  # maximum number of unfinished calls that are tried for a fragment that does not identify its call
 
 
-# How a call relates to the other calls of its choice. `unclear`: it differs from them, but may be a part of one.
+# How a call relates to the other calls of its choice. `unclear`: the call differs from them, but may be a part of one.
 CallComparison: TypeAlias = Literal["repeated", "own", "unclear"]
 
 
@@ -265,7 +265,7 @@ class Choice:
         return False
 
     def compare(self, identity: str | None, name: str, arguments: bytes) -> CallComparison:
-        """Compare a call that was sent next to the calls of the choice with the last of these calls.
+        """Compare a call from another place in the payload with the last calls of the choice.
 
         The beginning of the arguments of a call repeats this call, because some gateways send all deltas so far.
         """

@@ -83,8 +83,8 @@ def take_reason(choice: Choice, raw: str, mapped: FinishReason | Literal["natura
 def conclude(choice: Choice, calls: Sequence[Call]) -> FinishReason:
     """Return the finish reason for the `Finished` event.
 
-    If the client must answer one of the `calls`, `stop` and a missing reason become `tool_calls`. Without calls,
-    `tool_calls` becomes `stop`. A call that the stream itself answers does not change the reason. In the AI SDK, the
+    If the client must run one of the `calls`, `stop` and a missing reason become `tool_calls`. Without calls,
+    `tool_calls` becomes `stop`. A call whose result is in the stream does not change the reason. In the AI SDK, the
     server runs such calls and continues.
     """
     reason = choice.finish.reason

@@ -61,7 +61,7 @@ class Anomalies:
         return other
 
     def clear(self) -> None:
-        """Forget all anomalies recorded since the last report."""
+        """Discard all anomalies recorded since the last report."""
         self._lone, self._misread, self._shapes = False, "", []
 
     def mark_misread(self, why: str) -> None:

@@ -176,8 +176,8 @@ class Anthropic(SequentialAnswer):
     def _is_signed(self, block: Block, done: ReasoningDone) -> bool:
         """Return True if the signature of a reasoning block can be written.
 
-        It must come from Anthropic and must not have been written before. The signature of an interrupted block is kept
-        only in a carrier, because it does not match the text.
+        It must come from Anthropic, unless it is written as a carrier, and must not have been written before. The
+        signature of an interrupted block is kept only in a carrier, because it does not match the text.
         """
         whole = block.mark != "broken" or self.context.carries
         return not block.metadata_written and whole and self._is_genuine(done)

@@ -109,7 +109,7 @@ class Automaton:
         return twin
 
     def finish(self) -> Verdict:
-        """End the text: completes a bare number. Unfinished text stays "prefix"."""
+        """End the text, which completes a bare number. Unfinished text stays "prefix"."""
         if self.depth == 0 and self._state in _NUMBER_CAN_END:
             self._end_number(self.pos)
         return self.verdict

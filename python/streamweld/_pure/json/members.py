@@ -39,7 +39,7 @@ def leftovers(payload: Payload, path: Path, value: Mapping[str, Any], modelled: 
 def may_remember(known: Raw, key: str, raw: str) -> bool:
     """Return True if the member may be remembered, so that it is emitted only once.
 
-    If a known member has become too long, its value is forgotten.
+    If a known member has become too long, its value is discarded.
     """
     if len(raw) <= _LONGEST and len(key) <= _LONGEST_KEY:
         return key in known or len(known) < _REMEMBERED

@@ -85,7 +85,7 @@ def exact_int(digits: str) -> int:
 
 
 def exact_digits(value: int) -> str:
-    """Return the digits of an integer of any length, because `str()` rejects more than 4,300 digits."""
+    """Return the digits of an integer of any length. `str()` rejects more than 4,300 digits."""
     pieces: list[str] = []
     rest = abs(value)
     while rest >= _PIECE:

@@ -83,14 +83,14 @@ class Parser:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the response was truncated. If so, the events of the current call close all open parts."""
+        """Whether the response was truncated. If it was, the events of the current call close all open parts."""
         return self._assembler.completeness == "truncated"
 
     @property
     def has_pending(self) -> bool:
         """Whether consumed input has not produced all of its events yet.
 
-        This is so if the dialect is undetected, text is held back, or a call is in progress.
+        True if the dialect is undetected, text is held back, or a call is in progress.
         """
         if self._text_calls is not None and self._text_calls.has_pending:
             return True

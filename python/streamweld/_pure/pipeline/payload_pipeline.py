@@ -250,10 +250,10 @@ class PayloadPipeline:
 
     @property
     def keeps_head(self) -> bool:
-        """Whether an error may still have to show the first bytes of the body.
+        """Whether an error message may still have to quote the first bytes of the body.
 
-        This is so until a payload was seen that is not a keep-alive. Held payloads do not count, because once the
-        dialect is detected they may turn out to be keep-alives.
+        True until the first payload that is not a keep-alive. Held payloads do not count, because once the dialect is
+        detected they may turn out to be keep-alives.
         """
         return not self.seen or (self._waiting is not None and bool(self._waiting.held))
 
@@ -597,9 +597,10 @@ class PayloadPipeline:
             self._out.diagnose("data_after_done")
 
     def _read_held(self, waiting: UndetectedPayloads) -> bool:
-        """Dispatch the held payloads as those of an error, if the last one is an error because nothing follows it.
+        """Dispatch the held payloads if the last one contains only a message. It is an error, because nothing follows
+        it.
 
-        Return False if it is not. The dialect is then unknown.
+        Return False for any other payload. The dialect is then unknown.
         """
         payload = self._document_of(waiting.held[-1].data.strip(WHITE))
         if payload is None or is_notice(waiting.held[-1].event) or not is_message(payload.value):

@@ -472,8 +472,8 @@ class Repairer:
                 self._pass(block)
 
     def _open_choices(self) -> None:
-        """Make the encoder write the roles of the choices that begin in the current block, in case the block does not
-        pass.
+        """Make the encoder write the roles of the choices that begin in the current block. They are needed if the block
+        does not pass.
         """
         out = self._parser.out
         if not out.begun:
@@ -591,7 +591,8 @@ class Repairer:
         self._flush()
 
     def _report_rewrite_reason(self) -> None:
-        """Report why the block cannot pass, unless another diagnostic or an error reports it, also for later blocks."""
+        """Report why the block cannot pass, unless another diagnostic or an error reports it. Each reason is reported
+        once."""
         out = self._parser.out
         if out.why and out.mended:
             self._reported_reasons.add(out.why)

@@ -103,7 +103,7 @@ class Layout:
         self._begin_line()
 
     def _restart_line(self) -> None:
-        """Forget the text of the line, because a line, a part or a block has ended."""
+        """Discard the text of the line, because a line, a part or a block has ended."""
         self._line.clear()
         self._quotes = Quotes(self._run)
 

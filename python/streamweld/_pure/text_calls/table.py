@@ -103,7 +103,7 @@ def _is_texts(value: object) -> bool:
 
 
 def _checked(family: dict[str, Any]) -> dict[str, Any]:
-    """Return a family that the caller describes, after checking it."""
+    """Check a family that the caller defined, and return it."""
     name = family.get("family")
     if not isinstance(name, str) or not name:
         raise UsageError('text_call_families: a family must have a name, for example {"family": "mine", ...}')

@@ -95,7 +95,7 @@ def _server_pairs(messages: list[Message], report: Report) -> None:
     """Check that server tool results, such as `web_search_tool_result`, follow the `server_tool_use` that they belong
     to.
 
-    Code that runs on the server can call a client tool. In that case, the result of the code comes in a later message,
+    Code that runs on the server can call a client tool. In that case, the result of the code is in a later message,
     after the result of the client tool.
     """
     pending: set[str] = set()

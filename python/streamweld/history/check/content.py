@@ -130,7 +130,7 @@ def _format(raw: Json) -> str | None:
 
 
 def _members(message: Message, report: Report) -> None:
-    """Check for members of model output that strict servers reject in a request."""
+    """Report members of model output that strict servers reject in a request."""
     strip = report.facts("strip_fields")
     for name in strip.get(message.item, ()):
         if message.raw.get(name) is not None:
@@ -184,7 +184,7 @@ def _item_kind(message: Message, report: Report) -> None:
 
 
 def _missing(message: Message, report: Report) -> None:
-    """Check for members that servers require on calls, on results, on images, and on replayed items."""
+    """Report missing members that servers require on calls, on results, on images, and on replayed items."""
     required = report.facts("required_members")
     of_calls, of_results, of_images = required.get("call"), required.get("tool"), required.get("image")
     if of_calls is not None or of_results is not None:

@@ -63,7 +63,8 @@ def _settle_server_calls(calls: Iterable[Block], results: Iterable[Block], tools
 def _refused(calls: Iterable[Block], results: Iterable[Block], report: Report) -> bool:
     """Report all calls, or all results, that the gateway does not accept.
 
-    Returns True if it does not accept calls or does not accept results. Pairing is then not checked.
+    Returns True if it does not accept calls or does not accept results. The pairing of calls and results is then not
+    checked.
     """
     refused = False
     for constraint, rule, blocks in (

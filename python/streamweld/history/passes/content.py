@@ -55,7 +55,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 def _is_usual(turn: Turn) -> bool:
     """Return whether the turn has only text, calls, reasoning, and results that are text, and no empty part.
 
-    Every target accepts such content. This quick test is true of most turns.
+    Every target accepts such content. Most turns pass this quick test.
     """
     only_reasoning = True
     for part in turn.parts:

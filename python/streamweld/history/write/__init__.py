@@ -35,12 +35,10 @@ _AI_SDK: Final = ("ai-sdk-ui", "ai-sdk-model")
 # `arguments_text`: arguments are a string that contains JSON.
 # `free_form_tools`: the dialect has calls whose input is plain text instead of JSON.
 # `inline`: kinds of media that must be sent as data, because the dialect does not support URLs for them.
-# `text_input_of`: dialects in which the input of a call may be text. Such text is kept, because it shows that the tool
-# is free-form.
-# `bytes`: the vendor's SDK accepts data as bytes and encodes it.
-# `text_files`: files may be text. For other targets, a textual file is written as text.
-# `named`: kinds of media that can have a file name.
-# `detailed`: kinds of media that can have a level of detail.
+# `text_input_of`: dialects in which the input of a call may be text. Such text is kept, because only free-form tools
+# have it. `bytes`: the vendor's SDK accepts data as bytes and encodes it. `text_files`: files may be text. For other
+# targets, a textual file is written as text. `named`: kinds of media that can have a file name. `detailed`: kinds of
+# media that can have a level of detail.
 SHAPES: Final[Mapping[str, Mapping[str, Any]]] = {
     "openai-chat": {
         "named": ("file",),

@@ -34,7 +34,7 @@ def plain(value: str | None) -> str:
 
 
 class _Allowed:
-    """A list of header names, some of which are prefixes."""
+    """A list of header names and prefixes of header names."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = frozenset(name for name in names if not name.endswith("*"))

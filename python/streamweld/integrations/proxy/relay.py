@@ -227,7 +227,7 @@ class Relay:
 
 
 def _told_of_stop(rest: bytes) -> bytes:
-    """Return the last bytes of a truncated stream, with an error that gives the stop of the proxy as the reason.
+    """Return the last bytes of a truncated stream, with an error whose reason is that the proxy is stopping.
 
     Only the error contains this member outside of a string, where quotes are escaped, so the model's output stays.
     """

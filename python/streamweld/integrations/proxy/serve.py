@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HeadTimeout", "serve"]
 
-# How many seconds an idle connection is kept open. This is longer than connection pools and load balancers keep idle
+# Seconds for which an idle connection is kept open. This is longer than connection pools and load balancers keep idle
 # connections by default (at most 60 seconds), because a POST that is sent while the server closes the connection is
 # lost, and a client must not retry it (RFC 9110 9.2.2). nginx uses the same value.
 _KEEP_ALIVE: Final = 75

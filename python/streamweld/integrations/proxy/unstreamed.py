@@ -56,7 +56,7 @@ def _payloads(stream: bytes) -> Iterator[dict[str, Any]]:
 
 
 class _Texts:
-    """Texts that arrive in pieces, each of which belongs to a member of an object. They are joined once, at the end."""
+    """Texts that arrive in pieces. Each text belongs to a member of an object. They are joined once, at the end."""
 
     def __init__(self) -> None:
         self._pieces: dict[tuple[int, str], tuple[dict[str, Any], list[str]]] = {}

@@ -42,7 +42,7 @@ __all__ = ["UpstreamCutError", "ask", "inflater_of", "open_session", "plain_piec
 _BROKEN: Final = (ClientError, OSError, TimeoutError, HttpProcessingError)
 _READ: Final = 65_536
 
-# For how many seconds an idle connection may be reused. By default, uvicorn and Node close idle connections after five
+# Seconds for which an idle connection may be reused. By default, uvicorn and Node close idle connections after five
 # seconds, and a POST that is sent while the server closes the connection is lost.
 _IDLE: Final = 4
 

@@ -802,7 +802,7 @@ def function_call_of_old(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="calls")
 def name_with_the_first_arguments(_: Random, stream: Stream) -> Stream | None:
-    """The second half of the name is sent with the arguments; the request's tools are known."""
+    """The rest of the name is sent with the arguments; the request's tools are known."""
     calls = list(stream.calls)
     if not calls or not unique(stream) or any(len(call.name) < 5 or len(call.arguments) < 2 for call in calls):
         return None

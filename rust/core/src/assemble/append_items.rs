@@ -26,8 +26,9 @@ use crate::model::delta::ItemKind;
 use crate::model::delta::PartAt;
 use crate::model::output::Output;
 
-/// The part or call that an address identifies, and the sizes of six collections in which any change other than
-/// appended text shows. If these sizes are the same before and after a delta, the delta only extended text.
+/// The part or call that an address identifies, and the sizes of six collections. Any change other than appended text
+/// changes at least one of these sizes. If these sizes are the same before and after a delta, the delta only extended
+/// text.
 #[derive(Debug, PartialEq, Eq)]
 struct PartSizes {
     part_position: PartPosition,

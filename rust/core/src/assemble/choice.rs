@@ -37,7 +37,7 @@ const MIRRORED: usize = 64;
 pub enum CallComparison {
     Repeated,
     Own,
-    /// It differs from the other calls, but may be a part of one.
+    /// The call differs from the other calls, but may be a part of one.
     Unclear,
 }
 /// Indexes below this value are looked up without hashing.
@@ -420,7 +420,7 @@ impl Choice {
         })
     }
 
-    /// Compares a call that was sent next to the calls of the choice with the last of these calls. The beginning of the
+    /// Compares a call from another place in the payload with the last calls of the choice. The beginning of the
     /// arguments of a call repeats this call, because some gateways send all deltas so far.
     pub fn compare(&mut self, id: Option<&str>, name: &str, arguments: &[u8]) -> CallComparison {
         let whole = is_whole(arguments);
@@ -603,8 +603,8 @@ impl Choice {
         slots
     }
 
-    /// Returns the shown calls that the client must run, in their final order. Only such calls justify the finish
-    /// reason `tool_calls`.
+    /// Returns those calls of `shown_calls` that the client must run, in their final order. Only such calls justify the
+    /// finish reason `tool_calls`.
     pub fn client_calls(&self) -> Vec<&Call> {
         let shown = self.shown();
         let calls = shown.iter().filter_map(|slot| self.get(*slot));

@@ -89,10 +89,10 @@ pub fn take_reason(
     Ok(())
 }
 
-/// Returns the finish reason for the `Finished` event. If the client must answer one of the `calls`, `stop` and a
-/// missing reason become `tool_calls`. Without calls, `tool_calls` becomes `stop`.
+/// Returns the finish reason for the `Finished` event. If the client must run one of the `calls`, `stop` and a missing
+/// reason become `tool_calls`. Without calls, `tool_calls` becomes `stop`.
 ///
-/// A call that the stream itself answers does not change the reason. In the AI SDK, the server runs such calls and
+/// A call whose result is in the stream does not change the reason. In the AI SDK, the server runs such calls and
 /// continues.
 pub fn conclude(finish: &FinishState, calls: &[&Call]) -> &'static str {
     let waits = calls.iter().any(|call| !call.answered);

@@ -32,7 +32,7 @@ type GroupKey = (ItemKind, Channel, &'static str);
 #[derive(Debug)]
 struct Group {
     entries: Vec<usize>,
-    /// How the listed parts are applied as a list. `None`: they are applied one by one, or ignored.
+    /// The plan for applying the listed parts together. `None`: the listed parts are applied one by one, or ignored.
     list: Option<TextList>,
     next_entry: usize,
 }

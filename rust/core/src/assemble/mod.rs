@@ -308,7 +308,7 @@ impl Assembler {
         choice.is_some_and(|choice| choice.mirrors(name, arguments))
     }
 
-    /// Compares a call that was sent next to the calls of the choice with these calls.
+    /// Compares a call from another place in the payload with the calls of the choice.
     pub fn compare_call(
         &mut self,
         choice: i32,

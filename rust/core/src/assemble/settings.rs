@@ -36,7 +36,7 @@ impl Tools {
 pub struct Settings {
     pub tools: Tools,
     pub known_call_ids: HashSet<String>,
-    /// Text included in every minted call id, so that the caller can recognize such ids.
+    /// Text included in every generated call id, so that the caller can recognize such ids.
     pub seed: Option<String>,
 }
 

@@ -581,9 +581,9 @@ impl Message {
         self.latest = self.latest.filter(|(_, latest)| Some(*latest) != index);
     }
 
-    /// Returns the signature of a reasoning block if it can be written. It must come from Anthropic and must not have
-    /// been written before. The signature of an interrupted block is kept only in a carrier, because it does not match
-    /// the text.
+    /// Returns the signature of a reasoning block if it can be written. It must come from Anthropic, unless it is
+    /// written as a carrier, and must not have been written before. The signature of an interrupted block is kept only
+    /// in a carrier, because it does not match the text.
     fn signature<'d>(
         &self,
         context: &EncodeContext,

@@ -22,7 +22,7 @@ pub struct Config {
     pub known_call_ids: Vec<String>,
     /// Content type of the HTTP response. Used only in the message of `NotAnEventStream`.
     pub content_type: Option<String>,
-    /// Text included in every minted call id, so that the caller can recognize such ids.
+    /// Text included in every generated call id, so that the caller can recognize such ids.
     pub seed: Option<String>,
     /// The policy's settings for tool calls in text, as JSON text. `None` turns off the detection of such calls.
     pub text_calls: Option<Arc<str>>,

@@ -57,7 +57,7 @@ pub enum Event<'a> {
         /// The value known so far; `ToolCall` contains the final value. Only encoders use this field; the public event
         /// does not have it.
         provider_executed: bool,
-        /// As for `provider_executed`.
+        /// The value known so far, also used only by encoders.
         custom: bool,
         choice: i32,
         metadata: Option<&'a str>,

@@ -26,7 +26,7 @@ pub struct ChunkFacts<'a> {
     pub counts: bool,
 }
 
-/// The form of the reasoning in a Chat delta, which the event with the text does not contain.
+/// The form of the reasoning in a Chat delta. The text event does not contain this form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReasoningFacts<'a> {
     pub choice: i32,

@@ -89,10 +89,10 @@ impl PayloadPipeline {
         Ok(alone)
     }
 
-    /// Returns true if an error may still have to show the first bytes of the body.
+    /// Returns true if an error message may still have to quote the first bytes of the body.
     ///
-    /// This is so until a payload was seen that is not a keep-alive. Held payloads do not count, because once the
-    /// dialect is detected they may turn out to be keep-alives.
+    /// True until the first payload that is not a keep-alive. Held payloads do not count, because once the dialect is
+    /// detected they may turn out to be keep-alives.
     pub(crate) fn keeps_head(&self) -> bool {
         !self.seen || !self.waiting.is_empty()
     }

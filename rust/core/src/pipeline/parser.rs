@@ -337,7 +337,7 @@ impl Parser {
 
     /// Returns true if consumed input has not produced all of its events yet.
     ///
-    /// This is so if the dialect is undetected, text is held back, or a call is in progress.
+    /// True if the dialect is undetected, text is held back, or a call is in progress.
     pub(crate) fn has_pending(&self) -> bool {
         let is_undetected = self.stage.dialect.is_none() && self.payloads() > 0;
         let holds = self.text_calls.as_ref().is_some_and(|stage| stage.holds());

@@ -370,8 +370,8 @@ impl RepairSink {
         }
     }
 
-    /// Makes the encoder write the roles of the choices that begin in the current block, in case the block does not
-    /// pass.
+    /// Makes the encoder write the roles of the choices that begin in the current block. They are needed if the block
+    /// does not pass.
     pub(crate) fn open_choices(&mut self) {
         if self.begun.is_empty() {
             return;

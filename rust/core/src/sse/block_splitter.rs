@@ -33,7 +33,7 @@ enum Line {
     Other,
 }
 
-/// Whether the block can emit a payload before it ends.
+/// Whether a payload of the block can be emitted before the block ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Early {
     /// A payload on the next line can be emitted, because every line so far was a comment or such a payload.

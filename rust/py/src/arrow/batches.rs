@@ -250,7 +250,7 @@ impl Plan {
         };
         thread::scope(|scope| {
             for _ in 1..threads {
-                // If no more threads can be started, the threads that run do all of the work.
+                // If no more threads can be started, the running threads do all of the work.
                 let _ = thread::Builder::new().spawn_scoped(scope, work);
             }
             work();

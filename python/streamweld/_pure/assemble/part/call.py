@@ -174,10 +174,9 @@ class Call:
         return self.text.repeats(piece)
 
     def accepts(self, piece: bytes) -> bool:
-        """Return True if the piece is empty, or if the arguments followed by the piece are JSON or the beginning of
-        JSON.
+        """Return True if the arguments followed by the piece are JSON or the beginning of JSON.
 
-        True for an empty payload.
+        Also return True if the piece is empty. Return False if the arguments arrived as several objects.
         """
         return self.merge is None and (not piece or self.text.accepts(piece))
 

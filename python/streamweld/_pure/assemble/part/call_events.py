@@ -70,7 +70,7 @@ def flush_unstarted(choice: Choice, other_than: Call | None = None, *, by_call: 
 
 
 def publish(choice: Choice, call: Call) -> None:
-    """Emit the settled part of the call's text that has not been emitted yet. Whitespace alone may still mean "no
+    """Emit the text of the call that is safe to emit and has not been emitted yet. Whitespace alone may still mean "no
     arguments", so it is held back.
     """
     if call.dropped:

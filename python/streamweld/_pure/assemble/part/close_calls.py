@@ -280,8 +280,8 @@ def _merge_call(choice: Choice, call: Call, other: Call) -> None:
 
 
 def unwrap(choice: Choice, call: Call) -> None:
-    """Replace whitespace, null and "" with empty text, because they stand for no arguments. Replace a JSON string that
-    contains an object with this object.
+    """Replace whitespace, null and "" with empty text, because they mean that there are no arguments. Replace a JSON
+    string that contains an object with this object.
     """
     text = call.text
     if text.empty:
@@ -431,9 +431,7 @@ def _classify(
 
 
 def ends_whole(call: Call) -> bool:
-    """Return True if the text is one complete JSON value, given that nothing follows. A number then counts as
-    complete.
-    """
+    """Return True if the text is one complete JSON value, assuming that nothing follows. A number then is complete."""
     return call.text.automaton.copy().finish() == "complete"
 
 

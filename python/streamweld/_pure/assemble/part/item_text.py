@@ -96,7 +96,7 @@ def find_whole(item: Item, channel: Channel, kind: ReasoningKind, sub: int | Non
 
 
 def _latest(found: list[ItemPart | None], check: Callable[[ItemPart], bool]) -> ItemPart | None:
-    """Return the part that was opened last, of the given parts that pass the check."""
+    """Return the given part that was opened last, among those that pass the check."""
     return max([one for one in found if one is not None and check(one)], key=lambda one: one.part.part, default=None)
 
 
@@ -196,8 +196,8 @@ def report_late_part(choice: Choice, one: ItemPart) -> None:
 
 
 def report_unfinished_repetitions(choice: Choice, item: Item) -> None:
-    """Report the repetitions of closed parts that the end of the choice cut short. They were dropped, because no event
-    showed that they were new text.
+    """Report each repetition of a closed part that was still incomplete when the choice ended. They were dropped,
+    because no event showed that they were new text.
     """
     for one in item.parts:
         if not one.part.open and one.repeated is not None and 0 < one.repeated < one.length:
@@ -242,7 +242,7 @@ def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | No
     if one.last_sub != sub:
         one.labels.change(one.last_sub, sub, one.length)
         one.last_sub = sub
-        # No other part has `sub`; it would have been found.
+        # No other part has this sub-index, because the lookup would have found it.
         item.by_sub_index[one.part.channel, one.part.kind, sub] = one
     text = one.joiner.push(text)
     choice.update_pending_part(one)
@@ -340,8 +340,8 @@ def close_part(choice: Choice, item: Item, one: ItemPart, metadata: str | None, 
 
 
 def end_part(choice: Choice, one: ItemPart) -> None:
-    """End a part with its current text, including held-back text, and emit its closing event. Do nothing if it is not
-    open.
+    """End a part with its current text, including held-back text, and emit its closing event. Do nothing if the part is
+    not open.
     """
     if not one.part.open:
         return

@@ -95,7 +95,7 @@ class Labels:
         return "".join(pieces)
 
     def replaced(self, length: int) -> None:
-        """Empty all runs, because the part's text was replaced by text of this length.
+        """Empty all runs, because the part's text was replaced. `length` is the length of the new text.
 
         The new text belongs to no label.
         """

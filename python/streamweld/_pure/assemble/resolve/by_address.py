@@ -183,7 +183,7 @@ def end_shorter_repetition(state: Choice, address: Address) -> None:
 
 
 def end_repetition(state: Choice, item: Item, address: Address) -> None:
-    """End the repetition of a closed item. If it repeated only the beginning of a part, this becomes a new part."""
+    """End the repetition of a closed item. A repeated beginning of a part becomes a new part."""
     for one in list(item.parts):
         if one.repeated is not None and 0 < one.repeated < one.length:
             end_item(state, diverged(state, item, one, address)[0], None, None)

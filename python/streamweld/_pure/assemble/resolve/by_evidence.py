@@ -253,7 +253,7 @@ def _unbound(choice: Choice, incoming: Incoming) -> Decision:
 def guess(choice: Choice, call: Call) -> str | None:
     """AM2: return the code to report if the payload might belong to another call.
 
-    This is so if other calls of its type are open, or if the call accepts any text. Otherwise, return None.
+    That is possible if other calls of its type are open, or if the call accepts any text. Otherwise, return None.
     """
     others = choice.open_calls(custom=call.custom).unfinished.count > 1
     return "ambiguous_orphan_index" if others or call.custom or call.text.automaton.in_string else None

@@ -351,7 +351,7 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
     before = None if incoming.index is None else choice.by_index.get(incoming.index)
     taken = incoming.id is not None and choice.shared.is_used(incoming.id)
     if before is not None or taken or decision.tentative or not (incoming.id and incoming.name):
-        # Clients would add this fragment to another call, or read it as a call that they cannot answer.
+        # Clients would add this fragment to another call, or read it as a call for which they cannot send a result.
         why = "no_name" if incoming.id else "no_id"
         choice.shared.out.mark_misread("index_taken" if before is not None else "id_taken" if taken else why)
     call = choice.create(custom=incoming.custom)

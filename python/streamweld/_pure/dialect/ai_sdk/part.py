@@ -138,7 +138,7 @@ class TypedPart:
         return sent if isinstance(sent, str) else self.json(*keys)
 
     def misses_arguments(self, *keys: str) -> bool:
-        """Return whether no member in `keys` is present, but an unknown member may contain the arguments."""
+        """Return whether no member in `keys` is present and an unknown member may contain the arguments."""
         has_arguments = any(self.value.get(key) is not None for key in keys)
         return not has_arguments and may_hold_arguments(self.value, self.schema.modelled(self.kind))
 

@@ -109,7 +109,7 @@ class AnthropicDecoder:
 
     @staticmethod
     def is_without_output(value: object) -> bool:
-        """Return whether the event never has content.
+        """Return whether events of this type never have content.
 
         Such an event is not an anomaly even after the end of the stream.
         """

@@ -125,7 +125,7 @@ class _Others:
     chunk: frozenset[str]
 
     def has_several(self) -> bool:
-        """Return whether any calls are next to others, apart from `function_call` in the same place."""
+        """Return whether a payload has calls in more than one place, apart from `function_call` in the same place."""
         places = (self.delta, self.message, self.choice, self.chunk)
         return bool(self.message) or sum(map(bool, places)) > 1 or any(len(names) > 1 for names in places)
 
@@ -203,7 +203,7 @@ class ChoiceReader:
         outer = call_members(item)
         modelled = (CHOICE_FIELDS if legacy else _BESIDE_TEXT) | outer
         inner, inner_message = call_members(delta or {}), call_members(message or {})
-        # Calls next to other calls: in the message if it is not read, on the choice, and on the chunk.
+        # Calls in other places: in the message if it is not read, on the choice, and on the chunk.
         others: _Others | None = _Others(inner, inner_message, outer, chunk.outer_calls)
         if inner or inner_message:
             outer = chunk.outer_calls = frozenset()
@@ -213,7 +213,7 @@ class ChoiceReader:
             outer |= {"content"}
         pending_metadata = PendingMetadata(chunk.changed_fields, leftovers(payload, path, item, modelled | outer))
         if delta and delta.get("role") in _OTHER_ROLES:
-            # Some gateways run tools themselves and stream the results, which are not part of the answer.
+            # Some gateways run tools themselves and stream the results, which are not part of the response.
             notes.shape((*path, "delta", "role"))
             notes.mark_misread("other_role")  # clients add the content to the answer
             notes.report()
@@ -337,7 +337,7 @@ class ChoiceReader:
             self._emit_calls(fragments)
 
     def _outer_fragments(self, chunk: Chunk, outside: _Outside) -> list[Fragment]:
-        """Return the calls on the choice, or else on the chunk, if its calls belong to the choice."""
+        """Return the calls on the choice or, if it has none, the calls on the chunk that belong to the choice."""
         holder, path = outside.choice, outside.path
         names = outside.members - {"content"}
         if not names:
@@ -351,7 +351,7 @@ class ChoiceReader:
     def _compare_others(
         self, chunk: Chunk, choice: Mapping[str, Any], path: Path, others: _Others, *, reads_message: bool
     ) -> None:
-        """Store the calls of a payload that are next to other calls, if they do not repeat these."""
+        """Store the calls from the other places of a payload, if they do not repeat its usual calls."""
         notes = chunk.notes.apart()
         delta, message = choice.get("delta"), choice.get("message")
         delta, message = delta if is_object(delta) else {}, message if is_object(message) else {}

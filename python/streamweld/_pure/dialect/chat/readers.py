@@ -58,7 +58,7 @@ def lacks_object(chunk: Mapping[str, Any]) -> bool:
 
 
 def is_mergeable(value: object) -> bool:
-    """Return False for a list with an object that has no index. openai-python cannot merge the lists of two deltas."""
+    """Return False for a list with an object that has no index, because openai-python cannot merge two such lists."""
     entries = value if is_array(value) else []
     return all(type(entry.get("index")) is int for entry in entries if is_object(entry))
 

@@ -132,8 +132,8 @@ class SplitPairs:
         self._half = ""  # the high surrogate at the end of the last text
 
     def joined(self, details: Details) -> tuple[str, bool]:
-        """Return the JSON of the entries with joined pairs, and whether any text is left in them, which is always True
-        if they are unchanged.
+        """Return the JSON of the entries with joined pairs, and whether any text is left in them. The latter is always
+        True if the entries are unchanged.
 
         A character is written in the entry that contains its second half. Lone halves are replaced.
         """
@@ -197,8 +197,8 @@ class ThinkingBlocks:
         self._proofs: set[str] = set()  # the signatures and encrypted contents of the blocks that have ended
 
     def divide(self, thought: Thought, shown: Callable[[], str]) -> tuple[list[Block], str, bool]:
-        """Return the blocks that end in a delta with their new text, the new text after them, and whether any text was
-        repeated.
+        """Return the blocks that end in this delta, each with its new text; the new text after these blocks; and
+        whether any text was repeated.
 
         `shown`: returns the text of the open reasoning part. LiteLLM sends the text of a block in pieces, and then
         either its signature without a text, or the whole block.

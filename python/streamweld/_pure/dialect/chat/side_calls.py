@@ -1,4 +1,5 @@
-"""Stores calls that a choice contains next to its other calls, until they can be compared.
+"""Stores the calls that a gateway sends outside the usual place of a choice, until they can be compared with its other
+calls.
 
 Gateways repeat the calls of a delta in `function_call`, in `message`, on the choice, or on the chunk. A call that the
 delta does not contain is a call of its own.
@@ -30,7 +31,7 @@ class _SideCall:
 
 
 class SideCalls:
-    """The calls of one choice that may repeat its other calls."""
+    """The calls of one choice that were sent outside the usual place and may repeat its other calls."""
 
     __slots__ = ("_assembler", "_calls", "_index", "_known", "_legacy", "_size")
 

@@ -266,7 +266,7 @@ class ResponsesDecoder:
         return self._audio.delta(event, reader)
 
     def _audio_end(self, event: dict[str, Any], reader: Reader) -> bool:  # noqa: ARG002
-        """Accept the event that ends the audio. It has no content."""
+        """Handle the event that ends the audio. It has no content."""
         return True
 
     def _opening(self, event: dict[str, Any], reader: Reader) -> bool:
@@ -413,7 +413,8 @@ class ResponsesDecoder:
     # Payloads that are not response events
 
     def _fail(self) -> bool:
-        """Report the failure for which no event contained an error, at its place. Return False if there is none."""
+        """Report the held failure at its own place, because no event contained its error. Return False if there is
+        none."""
         failure, self._unexplained = self._unexplained, None
         if failure is None:
             return False

@@ -18,7 +18,7 @@ WINDOW = 16_384
 
 
 class Sequence:
-    """Sequence numbers of one stream, as long as they can be trusted."""
+    """The sequence numbers of one stream. They are used as long as they can be trusted."""
 
     __slots__ = ("_order", "_out", "_reported", "_seen", "_trusted")
 

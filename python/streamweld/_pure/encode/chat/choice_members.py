@@ -42,7 +42,7 @@ class OwnMembers:
         return choice in self._unwritten
 
     def begin_finish(self, choice: int) -> None:
-        """Make the next chunk of the choice contain the members of the source's choice with the finish reason."""
+        """Make the next chunk contain the members of the choice in the source's chunk with the finish reason."""
         if choice in self._finish:
             self._unwritten[choice] = self._finish.pop(choice)
 
@@ -54,6 +54,6 @@ class OwnMembers:
         return "{" + members_text(in_delta)[1:] + "}" if delta == "{}" else joined(delta, in_delta), own
 
     def lost(self, choice: int, names: Iterable[str]) -> list[str]:
-        """Return the names that do not belong to a member of the choice or its deltas."""
+        """Return the names that are not members of the choice or its deltas."""
         known = self._names.get(choice, ())
         return [name for name in names if name not in known]

@@ -80,7 +80,7 @@ class HeldCalls:
                     self._client_tools.add(name)
 
     def take(self, event: Event, opening: Opening) -> Iterator[tuple[Event, Opening]]:
-        """Return the events to write now, each with its opening. The given event may be held.
+        """Return the events to write now, each with its `opening`. The given event may be held.
 
         `opening`: what a call's start event does not contain, namely whether the call is custom and whether the
         provider runs it.

@@ -417,8 +417,8 @@ class Blocks:
     def _renames(self) -> bool:
         """Whether a name that differs from the one already written is accepted.
 
-        This is so if the target's closing event contains the name and the source has the same dialect. The closing
-        event of the source may then have passed through, so that clients may already have the new name.
+        It is if the target's closing event contains the name and the source has the same dialect. The closing event of
+        the source may then have passed through, so that clients may already have the new name.
         """
         return self._writer.corrects and self._context.passed.own
 

@@ -245,7 +245,7 @@ CUSTOM: Final = CallShape("custom_tool_call", "custom_tool_call_input", "input")
 
 
 class CallItem:
-    """Writes a call that the client runs, as an item."""
+    """Writes the output item of a call that the client runs."""
 
     __slots__ = (
         "_at",

@@ -155,7 +155,8 @@ class _RepeatedItems:
         ] = {}  # items by the members that are compared
 
     def spelled(self, text: str) -> str:
-        """Return an item that passed through as the source repeats it, or unchanged if it is not repeated."""
+        """Return the form in which the source repeats an item that passed through, or the item itself if it is not
+        repeated."""
         item: dict[str, Any] = loads_raw(text)
         names = tuple([name for name in _IDENTIFYING_MEMBERS if isinstance(item.get(name), str)])
         if names not in self._by_identity:

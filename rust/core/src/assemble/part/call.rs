@@ -189,7 +189,8 @@ impl Call {
         }
     }
 
-    /// Returns true if the piece is empty, or if the arguments followed by the piece are JSON or the beginning of JSON.
+    /// Returns true if the arguments followed by the piece are JSON or the beginning of JSON. Also returns true if the
+    /// piece is empty. Returns false if the arguments arrived as several objects.
     pub fn accepts(&self, piece: &[u8]) -> bool {
         self.merge.is_none() && (piece.is_empty() || self.text.accepts(piece))
     }

@@ -77,7 +77,7 @@ fn flush(
     first
 }
 
-/// Emits the settled part of the call's text that has not been emitted yet. Whitespace alone may still mean "no
+/// Emits the text of the call that is safe to emit and has not been emitted yet. Whitespace alone may still mean "no
 /// arguments", so it is held back.
 #[inline]
 pub fn publish(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {

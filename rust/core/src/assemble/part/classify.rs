@@ -166,7 +166,7 @@ fn is_name(name: &str) -> bool {
         && name.chars().all(fits)
 }
 
-/// Returns true if the text is one complete JSON value, given that nothing follows. A number then counts as complete.
+/// Returns true if the text is one complete JSON value, assuming that nothing follows. A number then is complete.
 pub fn ends_whole(call: &Call) -> bool {
     call.text.automaton.finish() == Status::Complete
 }

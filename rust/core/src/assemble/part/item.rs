@@ -269,8 +269,7 @@ impl Item {
         self.parts.push(one);
     }
 
-    /// Counts one more id of the item. Returns false if the item has too many ids, because the id must then not be
-    /// stored.
+    /// Counts one more id of the item. Returns false if the item has too many ids; the new id must then not be stored.
     pub fn count_alias(&mut self) -> bool {
         self.aliases = self.aliases.saturating_add(1);
         usize::from(self.aliases) <= MAX_ALIASES

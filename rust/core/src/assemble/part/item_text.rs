@@ -326,8 +326,9 @@ pub fn repeat_open_part(
     same
 }
 
-/// Records that the stream opened a closed item without an id again, so that what follows may repeat its parts. Returns
-/// false if this is a new item instead: the old one is open, had no opening event of its own, or has no text.
+/// Records that the stream opened an item without an id again after closing it, so the following events may repeat its
+/// parts. Returns false if this is a new item instead: the old one is open, had no opening event of its own, or has no
+/// text.
 pub fn repeat_item(choice: &mut Choice, item: usize) -> bool {
     let record = choice.item_index.get(item);
     if record.is_none_or(|record| record.open || record.item_id.is_some() || !record.opened_bare) {
@@ -408,8 +409,8 @@ pub fn report_late_part(
     ctx.report(Code::LATE_DELTA, part.part)
 }
 
-/// Reports the repetitions of closed parts that the end of the choice cut short. They were dropped, because no event
-/// showed that they were new text.
+/// Reports each repetition of a closed part that was still incomplete when the choice ended. They were dropped, because
+/// no event showed that they were new text.
 pub fn report_unfinished_repetitions(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -102,8 +102,8 @@ impl Labels {
         true
     }
 
-    /// Makes all runs empty, because the part's text was replaced by text of this length. The new text belongs to no
-    /// label.
+    /// Empties all runs, because the part's text was replaced. `length` is the length of the new text. The new text
+    /// belongs to no label.
     pub fn replaced(&mut self, length: usize) {
         if let Labels::Several(all) = self {
             all.runs.iter_mut().for_each(|(_, start)| *start = length);

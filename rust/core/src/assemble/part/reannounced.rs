@@ -3,8 +3,8 @@
 //! open    It is the same call: its ids become aliases, and its text goes through the argument rules. An overflow (A8)
 //!         is a second call.
 //! closed  The new text is collected without events until the item closes or the choice ends. A first call
-//!         without text gets this text. Both are the same call if no new text came, or if the names and arguments
-//!         are equal. Otherwise, it is a second call.
+//!         without text gets this text. Both are the same call if no new text arrived, or if the names and arguments
+//! are equal. Otherwise, it is a second call.
 //!
 //! An event with the same id but another name always belongs to a second call, unless it closes an open call with that
 //! name.
@@ -24,8 +24,8 @@ use crate::assemble::rule_context::RuleContext;
 use crate::model::delta::Address;
 use crate::model::spec::Code;
 
-/// Returns true if the event is about a different call from `call`. This is so if it has a different name, or if it has
-/// a different call id and the call's arguments are complete.
+/// Returns true if the event is about a different call from `call`. It is if its name differs, or if its call id
+/// differs and the call's arguments are complete.
 pub fn is_another(call: &Call, address: &Address<'_>, name: Option<&str>) -> bool {
     if name.is_some_and(|name| !call.name.is_empty() && name != call.name) {
         return true;

@@ -46,7 +46,7 @@ pub fn open_call(
         .is_some_and(|index| choice.by_index.get(index).is_some());
     let taken = incoming.id.is_some_and(|id| ctx.shared.is_used(id));
     if another || taken || decision.tentative || incoming.id.is_none() || incoming.name.is_none() {
-        // Clients would add this fragment to another call, or read it as a call that they cannot answer.
+        // Clients would add this fragment to another call, or read it as a call for which they cannot send a result.
         ctx.out.mark_misread(match incoming.id {
             _ if another => "index_taken",
             _ if taken => "id_taken",

@@ -271,8 +271,8 @@ pub fn diverged(
     Ok(new)
 }
 
-/// Ends an item that repeated only the beginning of a part. Its text becomes a new part. Returns false if the item did
-/// not do so.
+/// Ends an item that repeated only the beginning of a part, and opens a new part with its text. Returns false if no
+/// part was repeated in this way.
 pub fn end_shorter_repetition(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

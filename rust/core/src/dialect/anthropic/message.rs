@@ -112,7 +112,7 @@ impl Anthropic {
         usage(wire, event, members, at, notes, "start_usage")
     }
 
-    /// Ends the block that is still open, and forgets the templates of its deltas.
+    /// Ends the block that is still open, and discards the templates of its deltas.
     pub(crate) fn end_blocks(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.templates.forget();
         self.blocks.end(wire)

@@ -288,7 +288,7 @@ impl ChoiceState {
         let mut learnable = None;
         let other_role = delta.and_then(|(delta, _)| delta.role.filter(|raw| is_other_role(*raw)));
         if let Some(role) = other_role {
-            // Some gateways run tools themselves and stream the results, which are not part of the answer.
+            // Some gateways run tools themselves and stream the results, which are not part of the response.
             notes.shape(role, at.member("delta").member("role"));
             notes.mark_misread("other_role"); // clients add the content to the answer
             notes.report(wire)?;
@@ -423,7 +423,7 @@ impl ChoiceState {
         })
     }
 
-    /// Stores the calls of a payload that are next to other calls, if they do not repeat these. Returns true if the
+    /// Stores the calls from the other places of a payload, if they do not repeat its usual calls. Returns true if the
     /// payload contains such calls. `reads_message`: false if the message is not read.
     fn compare_others(
         &mut self,

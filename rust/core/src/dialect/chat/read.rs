@@ -81,7 +81,7 @@ pub(crate) struct Choice<'a> {
     pub(crate) beside: Option<Box<Delta<'a>>>,
     /// Calls that are members of the chunk, if the choice has none.
     pub(crate) beside_chunk: Option<Box<Delta<'a>>>,
-    /// Calls that are members of the choice or the chunk, next to other calls.
+    /// Calls that are members of the choice or the chunk although the payload also contains calls in the usual place.
     pub(crate) side: Vec<Delta<'a>>,
     pub(crate) finish_reason: Slot<'a>,
     pub(crate) finish_camel: Slot<'a>,
@@ -217,7 +217,7 @@ fn may_be_content(raw: Raw<'_>) -> bool {
 }
 
 impl<'a> Choice<'a> {
-    /// Returns true if the delta, the message, or the members beside them satisfy the condition.
+    /// Returns true if the delta, the message, or the members next to them satisfy the condition.
     fn has(&self, condition: fn(&Delta<'a>) -> bool) -> bool {
         let walked = [&self.delta, &self.message];
         let walked = walked.into_iter().filter_map(|walk| match walk {

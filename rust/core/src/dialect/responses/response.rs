@@ -223,7 +223,7 @@ impl Responses {
 }
 
 impl Responses {
-    /// Holds a failure without an error, because some gateways send the error as the next event.
+    /// Holds back a failure event that contains no error, because some gateways send the error as the next event.
     fn hold_failure(&mut self, payload: Payload<'_>) {
         let data = payload.text.as_bytes();
         let arrival = LocatedPayload {
@@ -233,8 +233,8 @@ impl Responses {
         self.failure = Some(Box::new(HeldPayload::of(arrival)));
     }
 
-    /// Decodes the event after a failure without an error. Only an error explains the failure; other events are not
-    /// part of the response.
+    /// Decodes the event after a failure event that contained no error. Only an error explains the failure; other
+    /// events are not part of the response.
     #[cold]
     pub(crate) fn after_failure(
         &mut self,

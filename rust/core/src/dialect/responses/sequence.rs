@@ -41,7 +41,7 @@ impl HashesByNumber {
     }
 }
 
-/// Sequence numbers of one stream, as long as they can be trusted.
+/// The sequence numbers of one stream. They are used as long as they can be trusted.
 #[derive(Debug, Default)]
 pub(crate) struct Sequence {
     /// The first number in `run`, which contains the hash of each event from there on. Used as long as the numbers have

@@ -35,13 +35,13 @@ pub(crate) struct ChunkHead {
     /// Unknown members of the source's last chunk with a finish reason, and of its last chunk with token counts.
     finish_members: ExtraMembers,
     usage_members: ExtraMembers,
-    /// True if the last token counts came in a chunk with a choice.
+    /// True if the last token counts arrived in a chunk with a choice.
     pub(crate) usage_has_choice: bool,
     /// Unknown members of the source's choices.
     choices: Map<i32, OwnMembers>,
     /// The members of the choice and of its delta that are written in the chunk that was begun last.
     next: OwnMembersOnce,
-    /// True once the finish reasons are written. Only the members that came with them are then written.
+    /// True once the finish reasons are written. Only the members that arrived with them are then written.
     is_finishing: bool,
 }
 
@@ -144,7 +144,7 @@ impl ChunkHead {
         self.next = OwnMembersOnce::default();
         let is_over = self.is_finishing || context.cut; // no chunk of the source is written
         let members = self.choices.get_mut(&index).filter(|_| !is_over);
-        // Members that came with the finish reason are written later, in the chunk with the finish reason.
+        // Members that arrived with the finish reason are written later, in the chunk with the finish reason.
         let is_due = |members: &&mut OwnMembers| members.written != number && !members.finishes;
         if let Some(members) = members.filter(is_due) {
             members.written = number;

@@ -106,11 +106,11 @@ impl EncodeContext {
         }
     }
 
-    /// Returns the event to write instead of a finish reason that would make a client run a truncated call of the
-    /// choice, or that would report success for a choice whose only content is a call without a name, which is not
-    /// written. An inferred reason is always replaced. A reason from the source is replaced if it means success, has
-    /// not passed through, and the target does not mark the call itself as truncated. Returns `None` for any other
-    /// event.
+    /// Returns the event to write instead of a finish reason that does not fit what is written: it would make a client
+    /// run a truncated call of the choice, or it would report success although the only content of the choice is an
+    /// unwritten call without a name. An inferred reason is always replaced. A reason from the source is replaced if it
+    /// means success, has not passed through, and the target does not mark the call itself as truncated. Returns `None`
+    /// for any other event.
     pub(crate) fn as_written<'e>(&mut self, event: &Event<'e>) -> Option<Event<'e>> {
         match *event {
             Event::ToolCall {

@@ -233,7 +233,7 @@ impl Items {
 
 impl Items {
     /// Calls `give` for all finished items in index order, with the index, whether the item's end passed through, and
-    /// its JSON.
+    /// the item's JSON.
     pub(crate) fn each(&self, mut give: impl FnMut(i64, bool, String), context: &EncodeContext) {
         let is_done = |item: &usize| {
             let item = self.all.get(*item);

@@ -48,7 +48,7 @@ enum Hole {
 pub(crate) struct TemplateMatch<'p> {
     /// The text. It is empty until `as_text` has checked it for UTF-8.
     pub(crate) text: &'p str,
-    /// The bytes from the text on, and the length of the text, which is never 0.
+    /// The bytes from the start of the text, and the length of the text, which is never 0.
     pub(crate) bytes: &'p [u8],
     pub(crate) text_length: usize,
     pub(crate) escaped: bool,

@@ -35,7 +35,7 @@ class ShownReader:
         self._assembler.source(0, None, chunk.descriptive_string("title"), document, chunk.metadata())
 
     def file(self, chunk: TypedPart) -> None:
-        """Handle `file` and `reasoning-file`. If the URL is a data URL, it contains the file itself."""
+        """Handle a `file` or `reasoning-file` chunk. If the URL is a data URL, it contains the file itself."""
         media_type, url = chunk.descriptive_string("mediaType"), chunk.descriptive_string("url")
         if url is None:
             self._assembler.unknown(chunk.event, chunk.raw)

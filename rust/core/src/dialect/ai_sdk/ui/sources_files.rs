@@ -35,7 +35,7 @@ pub(crate) fn source_document(
     assembler.source(out, 0, None, title.as_deref(), document, metadata)
 }
 
-/// Handles `file` and `reasoning-file`. If the URL is a data URL, it contains the file itself.
+/// Handles a `file` or `reasoning-file` chunk. If the URL is a data URL, it contains the file itself.
 pub(crate) fn file(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> ParseResult {
     let media_type = chunk.descriptive_string("mediaType");
     let Some(url) = chunk.descriptive_string("url") else {

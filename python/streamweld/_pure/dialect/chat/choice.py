@@ -213,13 +213,16 @@ class ChoiceReader:
             outer |= {"content"}
         pending_metadata = PendingMetadata(chunk.changed_fields, leftovers(payload, path, item, modelled | outer))
         if delta and delta.get("role") in _OTHER_ROLES:
-            # Some gateways run tools themselves and stream the results, which are not part of the answer.
             notes.shape((*path, "delta", "role"))
             notes.mark_misread("other_role")  # clients add the content to the answer
             notes.report()
-            delta, outer, has_outer_calls = {}, frozenset[str](), False
-            chunk.outer_calls = frozenset()
-            others = None
+            # Some gateways run tools themselves and stream the results, or send the prompt back. Neither is part of the
+            # answer. Only the assistant calls tools, so a delta with calls has the wrong role, unless the id in it
+            # shows that it contains the result of a call.
+            if not inner or delta.get("tool_call_id"):
+                delta, outer, has_outer_calls = {}, frozenset[str](), False
+                chunk.outer_calls = frozenset()
+                others = None
         error = read_choice_error(payload, item, path)
         if error is None:  # an error that is written shows the payload
             self._keep_members(payload, pending_metadata.members, delta, (*path, "delta"), finishes=reason is not None)

@@ -247,9 +247,9 @@ impl ChoiceState {
             self.keep_members(
                 wire.out,
                 choice,
-                delta.map(|(delta, _)| delta).filter(|delta| {
-                    !delta.role.is_some_and(is_other_role) // it is dropped
-                }),
+                delta
+                    .map(|(delta, _)| delta)
+                    .filter(|delta| !is_of_other_role(delta)),
                 finish.is_some(),
             );
             let lacks_delta = present(choice.delta.as_ref().map(TypedValue::raw)).is_none();
@@ -288,11 +288,12 @@ impl ChoiceState {
         let mut learnable = None;
         let other_role = delta.and_then(|(delta, _)| delta.role.filter(|raw| is_other_role(*raw)));
         if let Some(role) = other_role {
-            // Some gateways run tools themselves and stream the results, which are not part of the answer.
             notes.shape(role, at.member("delta").member("role"));
             notes.mark_misread("other_role"); // clients add the content to the answer
             notes.report(wire)?;
-        } else if let Some((delta, _)) = delta.filter(|(_, raw)| has_members(*raw)) {
+        }
+        let is_left_out = delta.is_some_and(|(delta, _)| is_of_other_role(delta));
+        if let Some((delta, _)) = delta.filter(|(_, raw)| !is_left_out && has_members(*raw)) {
             self.readers.delta(delta, reading.typed, notes);
             let role = delta.role.is_some_and(|raw| raw.kind == Kind::String);
             if reading.new_id && self.has_text && role {
@@ -309,19 +310,21 @@ impl ChoiceState {
             let closes = finish.is_some()
                 || choice.beside_chunk.is_some()
                 || (choice.beside.as_ref()).is_some_and(|beside| beside.has_calls());
-            learnable = self.delta(
-                wire,
-                delta,
-                &mut pending_metadata,
-                notes,
-                at.member("delta"),
-                closes,
-                reading,
-            )?;
+            learnable = self
+                .delta(
+                    wire,
+                    delta,
+                    &mut pending_metadata,
+                    notes,
+                    at.member("delta"),
+                    closes,
+                    reading,
+                )?
+                .filter(|_| other_role.is_none());
         }
         let root = Pointer::ROOT;
         let beside = [(&choice.beside, at), (&choice.beside_chunk, root)];
-        let beside = beside.into_iter().filter(|_| other_role.is_none());
+        let beside = beside.into_iter().filter(|_| !is_left_out);
         let mut reads_message = false;
         let mut beside: Vec<_> = beside
             .filter_map(|(beside, at)| Some((&**beside.as_ref()?, at)))
@@ -384,7 +387,7 @@ impl ChoiceState {
                 reading,
             )?;
         }
-        if other_role.is_none()
+        if !is_left_out
             && !reading.tail
             && self.compare_others(wire, choice, delta, message, reads_message)?
         {
@@ -1147,6 +1150,14 @@ fn cannot_merge(raw: Raw<'_>) -> bool {
     };
     raw.kind == Kind::Array
         && (items(raw).into_iter()).any(|item| item.kind == Kind::Object && !has_index(item))
+}
+
+/// Returns true if the delta is not part of the answer. Some gateways run tools themselves and stream the results, or send
+/// the prompt back. Only the assistant calls tools, so a delta with calls has the wrong role, unless the id in it shows
+/// that it contains the result of a call.
+fn is_of_other_role(delta: &Delta<'_>) -> bool {
+    delta.role.is_some_and(is_other_role)
+        && (!delta.has_calls() || is_filled(find(&delta.other_members, "tool_call_id")))
 }
 
 /// Returns true if the role is that of a tool, a function, a user, or a system or developer message.

@@ -40,16 +40,14 @@ use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::fastpath::chat::learn;
 use crate::fastpath::chat::learn::DeltaTally;
 use crate::fastpath::chat::template::LearnableChunk;
+use crate::json::Key;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::Text;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Member;
 use crate::json::members::find;
-use crate::json::members::integer;
 use crate::json::members::is_string;
-use crate::json::members::items;
-use crate::json::members::members;
 use crate::json::members::present;
 use crate::json::members::text;
 use crate::model::delta::Channel;
@@ -143,8 +141,6 @@ const NOT_KEPT: [&str; 7] = [
 struct KeptMembers {
     choice: String,
     delta: String,
-    /// True if the delta also has members that clients cannot merge.
-    is_lossy: bool,
 }
 
 blank!(KeptMembers);
@@ -393,11 +389,16 @@ impl ChoiceState {
         {
             learnable = None;
         }
-        if let Some(text) = pending_metadata.own.text() {
-            if wire.out.wants_wire_facts() && upstream_error.is_none() {
-                let choice = self.index;
-                wire.out.keep(Unmodelled::ChoiceWithoutEvent { choice });
-            }
+        let unattached = pending_metadata.own.text();
+        let has_lists = !is_left_out && delta.is_some_and(|(delta, _)| has_own_lists(delta));
+        if (unattached.is_some() || has_lists)
+            && wire.out.wants_wire_facts()
+            && upstream_error.is_none()
+        {
+            let choice = self.index;
+            wire.out.keep(Unmodelled::ChoiceWithoutEvent { choice });
+        }
+        if let Some(text) = unattached {
             let held = mem::take(&mut self.audio_size);
             wire.assembler.hold(wire.out, held.released())?;
             wire.assembler
@@ -476,7 +477,6 @@ impl ChoiceState {
                 choice: self.index,
                 members: "",
                 delta: "",
-                is_lossy: false,
                 finishes: false,
             }));
         }
@@ -491,7 +491,9 @@ impl ChoiceState {
         finishes: bool,
     ) {
         let rest = delta.map_or(&[][..], |delta| &delta.other_members);
-        if choice.other_members.is_empty() && rest.is_empty() && self.kept.is_blank() {
+        let has_lists = delta.is_some_and(has_own_lists);
+        let has_any = has_lists || !(choice.other_members.is_empty() && rest.is_empty());
+        if !has_any && self.kept.is_blank() {
             return;
         }
         let uses_tool = delta.is_some_and(|delta| {
@@ -507,8 +509,8 @@ impl ChoiceState {
                 || (member.raw.kind == Kind::Array && calls::is_call_list(member));
             member.raw.kind != Kind::Null && !is_call
         };
-        let (lists, others): (Vec<_>, Vec<_>) =
-            (rest.iter().filter(of_delta).copied()).partition(|member| cannot_merge(member.raw));
+        let others = rest.iter().filter(of_delta).copied();
+        let lists = delta.into_iter().flat_map(own_lists);
         let text = |members| ExtraFields::of(members).text().unwrap_or_default();
         let kept = KeptMembers {
             choice: text(
@@ -519,8 +521,7 @@ impl ChoiceState {
                     .copied()
                     .collect(),
             ),
-            delta: text(others),
-            is_lossy: !lists.is_empty(),
+            delta: text(others.chain(lists).collect()),
         };
         let changes = kept != *self.kept;
         if changes {
@@ -532,7 +533,6 @@ impl ChoiceState {
                 choice: self.index,
                 members: &self.kept.choice,
                 delta: &self.kept.delta,
-                is_lossy: self.kept.is_lossy,
                 finishes,
             }));
         }
@@ -1141,15 +1141,21 @@ pub(crate) fn emit_released(
     Ok(())
 }
 
-/// Returns true for a list with an object without an integer `index`. openai-python merges the lists of deltas by index
-/// and raises an exception.
-fn cannot_merge(raw: Raw<'_>) -> bool {
-    let has_index = |item: Raw<'_>| {
-        let index = find(&members(item), "index");
-        index.and_then(integer).is_some()
-    };
-    raw.kind == Kind::Array
-        && (items(raw).into_iter()).any(|item| item.kind == Kind::Object && !has_index(item))
+/// Returns the lists in a delta that are kept as sent, although events contain most of their content.
+fn own_lists<'a>(delta: &Delta<'a>) -> impl Iterator<Item = Member<'a>> + use<'a> {
+    let lists = [("annotations", delta.annotations), ("images", delta.images)];
+    lists.into_iter().filter_map(|(raw, slot)| {
+        let is_list = |value: &Raw<'_>| value.kind == Kind::Array && has_members(*value);
+        let key = Key {
+            raw,
+            escaped: false,
+        };
+        slot.filter(is_list).map(|raw| Member { key, raw })
+    })
+}
+
+fn has_own_lists(delta: &Delta<'_>) -> bool {
+    own_lists(delta).next().is_some()
 }
 
 /// Returns true if the delta is not part of the answer. Some gateways run tools themselves and stream the results, or send

@@ -58,6 +58,10 @@ def lacks_object(chunk: Mapping[str, Any]) -> bool:
     return bool(chunk.get("usage")) or any(map(_has_content, choices))
 
 
+def _is_index(value: object) -> bool:
+    return type(value) is int and -(2**63) <= value < 2**63
+
+
 def _has_delta(choice: object) -> bool:
     return is_object(choice) and (is_object(choice.get("delta")) or _is_legacy(choice))
 
@@ -155,13 +159,16 @@ class Readers:
                     self._member(here, member, notes, is_known=False)
 
     def _list(self, path: ListPath, value: list[Any], notes: Anomalies) -> None:
-        indexed = [is_object(entry) and type(entry.get("index")) is int for entry in value]
+        indexes = [entry["index"] for entry in value if is_object(entry) and "index" in entry]
+        # Clients merge a first list if an entry has an index, even one that they cannot use.
+        merges = bool(indexes)
+        is_indexed = len(indexes) == len(value) and all(map(_is_index, indexes))
         if path.text in self._lists:
-            if not all(indexed):
+            if not is_indexed:
                 notes.mark_misread("list_without_index")
         elif any(is_object(entry) for entry in value):
             is_stored = len(self._lists) < MAX_LISTS and not path.is_long()
-            if (any(indexed) and not all(indexed)) or not is_stored:
+            if (merges and not is_indexed) or not is_stored:
                 notes.mark_misread("list_without_index")
             if is_stored:
                 self._lists.add(path.text)

@@ -84,7 +84,7 @@ class ListIndexes:
         is_whole = len(found) == len(entries)
         indexes = [_index_of(entry) for entry in found]
         # Clients keep a first list without indexes as it is, and append to a list without objects.
-        if not had_objects and (known.length or not (is_whole or any(index is not None for index in indexes))):
+        if not had_objects and (known.length or not (is_whole or any("index" in entry for entry in found))):
             known.length += len(entries)
             return entries
         indexed: list[Any] = []

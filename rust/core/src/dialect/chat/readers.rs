@@ -255,16 +255,20 @@ impl Readers {
     fn filled_list(&mut self, path: &ListPath, raw: Raw<'_>, notes: &mut Anomalies<'_>) {
         let entries = items(raw);
         let objects = entries.iter().filter(|entry| entry.kind == Kind::Object);
-        let has_index = |entry: &&Raw<'_>| index_of(find(&members(**entry), "index")).is_some();
-        let indexed = objects.clone().filter(has_index).count();
-        let all = indexed == entries.len();
-        if self.lists.iter().any(|known| *known == path.text) {
+        let indexes: Vec<_> = (objects.clone())
+            .filter_map(|entry| find(&members(*entry), "index"))
+            .collect();
+        // Clients merge a first list if an entry has an index, even one that they cannot use.
+        let merges = !indexes.is_empty();
+        let usable = |index: &&Raw<'_>| index_of(Some(**index)).is_some();
+        let all = indexes.iter().filter(usable).count() == entries.len();
+        if self.lists.contains(&path.text) {
             if !all {
                 notes.mark_misread("list_without_index");
             }
         } else if objects.count() > 0 {
             let is_stored = self.lists.len() < MAX_LISTS && !path.is_long();
-            if (indexed > 0 && !all) || !is_stored {
+            if (merges && !all) || !is_stored {
                 notes.mark_misread("list_without_index");
             }
             if is_stored {

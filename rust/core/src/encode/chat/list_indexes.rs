@@ -119,7 +119,9 @@ impl ListIndexes {
         let count = i64::try_from(entries.len()).unwrap_or(i64::MAX);
         let indexes: Vec<_> = entries.iter().map(|entry| index_of(*entry)).collect();
         let is_whole = entries.iter().all(|entry| entry.kind == Kind::Object);
-        let is_indexed = indexes.iter().any(Option::is_some);
+        let has_index =
+            |entry: &Raw<'_>| Object::of(*entry).is_some_and(|entry| entry.has("index"));
+        let is_indexed = entries.iter().any(has_index);
         let known = self.lists.slot(path.text.clone());
         let had_objects = known.has_objects;
         known.has_objects |= has_objects;

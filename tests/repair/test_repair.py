@@ -89,6 +89,16 @@ def test_nothing_is_kept_behind_the_end_of_a_body_of_no_dialect() -> None:
     assert kept < 1_000_000
 
 
+@pytest.mark.parametrize("before", ["event: x\n", "id: 3\n", "retry: 3\n", "x\n", ": c\n"])
+def test_a_payload_on_a_line_of_its_own_does_not_count_toward_its_block(before: str) -> None:
+    """The payload is complete at the end of its line, so that it is parsed before the bytes after it arrive."""
+    payload = '{"choices":[{"index":0,"delta":{"content":"hi"}}],"pad":"' + "p" * 600_000 + '"}\n'
+    body = f"{before}{payload}data: x".encode()
+    made, converter = repair(body, limits=sw.Limits(max_event_bytes=len(body) - 1))
+    assert isinstance(converter.error, TruncatedStream)
+    assert b'"content":"hi"' in made
+
+
 def test_what_passes_is_handed_out_at_once() -> None:
     converter = sw.StreamConverter(target="same", source="chat")
     for block in (text("a"), b": keep-alive\n\n", text("b").replace(b"\n", b"\r\n"), text("c").replace(b"\n", b"\r")):

@@ -11,6 +11,8 @@ import httpx
 import openai
 import pytest
 import streamweld as sw
+from openai.lib.streaming.chat import ChatCompletionStreamState
+from openai.types.chat import ChatCompletionChunk
 
 from tests.support.backends import using
 
@@ -109,6 +111,18 @@ CHAT: dict[str, tuple[list[Json], str, list[tuple[str, str]]]] = {
         [("get_time", ROME), ("get_weather", OSLO)],
     ),
 }
+
+ENTRIES: list[Json] = [{"type": "a", "n": {"x": 1}}, {"type": "b"}, {"type": "c", "text": "z"}]
+# Where a gateway sends a list without indexes in its deltas: a member, or a member of an object.
+LISTS = [
+    ("thinking_blocks",),  # LiteLLM
+    ("provider_specific_fields", "thinking_blocks"),  # LiteLLM
+    ("reasoning_details",),  # OpenRouter
+    ("annotations",),
+    ("images",),
+    ("of_tomorrow",),
+    ("of_tomorrow", "a", "b"),
+]
 
 
 # Responses
@@ -276,6 +290,44 @@ def test_responses(backend: str, name: str) -> None:
     body = body_of(payloads, named=True)
     assert read("responses", body) != (text, calls)
     check(backend, "responses", body, text, calls)
+
+
+def message_of(body: bytes) -> Json:
+    """Return the message that openai-python accumulates from the chunks. Raises its exceptions."""
+    state: ChatCompletionStreamState[None] = ChatCompletionStreamState()
+    for frame in body.split(b"\n\n"):
+        if frame.startswith(b"data: {"):
+            state.handle_chunk(ChatCompletionChunk.model_validate_json(frame.removeprefix(b"data: ")))
+    held: Json = state.current_completion_snapshot.choices[0].message.model_dump(exclude_none=True, warnings=False)
+    return held
+
+
+@pytest.mark.parametrize("sent", [(1, 1, 1), (1, 2), (2, 1)], ids=str)
+@pytest.mark.parametrize("place", LISTS, ids="/".join)
+def test_lists_without_indexes(backend: str, place: tuple[str, ...], sent: tuple[int, ...]) -> None:
+    """Behind repair, openai-python has every entry of a list whose entries have no index, in order."""
+    deltas: list[Json] = []
+    for count in sent:
+        begin = sum(len(nested_in(place, delta)) for delta in deltas)
+        value: Any = ENTRIES[begin : begin + count]
+        for name in reversed(place):
+            value = {name: value}
+        deltas.append({"content": "x", **value})
+    body = body_of([*map(chunk, deltas), STOP, "[DONE]"], named=False)
+    with pytest.raises(RuntimeError):
+        message_of(body)
+    with using(backend):
+        repaired = sw.convert(body, source="chat", target="same", seed="vec")
+        assert sw.convert(repaired, source="chat", target="same", seed="vec") == repaired
+    held = message_of(repaired)
+    entries = [{key: value for key, value in one.items() if key != "index"} for one in nested_in(place, held)]
+    assert (held["content"], entries) == ("x" * len(sent), ENTRIES)
+
+
+def nested_in(place: tuple[str, ...], value: Any) -> list[Json]:
+    for name in place:
+        value = value[name]
+    return value  # type: ignore[no-any-return]
 
 
 def test_a_marker_before_the_last_event(backend: str) -> None:

@@ -133,7 +133,6 @@ class ChoiceEnd:
     """A Chat choice in a chunk has members that no event contains. All its events in the chunk were reported."""
 
     choice: int
-    is_lossy: bool  # the chunk also has members that cannot be written again
 
 
 Unmodelled: TypeAlias = (

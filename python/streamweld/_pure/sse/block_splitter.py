@@ -21,7 +21,7 @@ ARRAY_WINDOW: Final = 4096  # number of bytes within which the body must be reco
 # A document outside any field begins with a byte of _OPENING and ends with a byte of _CLOSING.
 _OPENING: Final = frozenset(b"{[<")
 _CLOSING: Final = frozenset(b"}]")
-_LF, _CR, _COLON, _SPACE = b"\n\r: "
+_LF, _CR, _COLON, _SPACE, _DATA = b"\n\r: d"
 _FIELDS: Final = frozenset({b"data", b"retry"})
 _WORDS: Final = frozenset({b"event", b"id"})
 _LINES: Final = 4096  # number of bytes that are split into lines at a time; the last line may extend beyond them
@@ -40,6 +40,7 @@ class Splitter:
         "_array",
         "_begun",
         "_comment",
+        "_data",
         "_document",
         "_ended",
         "_head",
@@ -53,9 +54,11 @@ class Splitter:
         self._in_line = False  # the last line has bytes, but no line ending yet
         self._begun = False  # the block has a line other than a comment
         self._comment = False  # the last line is a comment without a line ending
+        self._data = False  # the line may have the field `data`
         self._document: bool | None = False  # the line may be a document outside any field; None: undecided
         self._last = 0  # last byte of the current line
-        self._waits = False  # the block has a line that must wait for its end, so all later lines must wait, too
+        # The block has data, or a payload that is not complete in its line. All later payloads then wait for its end.
+        self._waits = False
         self._after_cr = False
         self._ended = False  # the last byte ended a block
         self._head: bytes | None = b""  # beginning of the stream while it may be an array; otherwise None
@@ -97,6 +100,7 @@ class Splitter:
             self._begun = not blank
             if not self._in_line:
                 self._comment = line[0] == _COLON
+                self._data = line[0] == _DATA
                 self._document = line[0] in _OPENING if _SPACE < line[0] < _BOM[0] else None
             if self._document is not False:
                 self._look(line, ends=ends)
@@ -108,7 +112,7 @@ class Splitter:
             elif ends and self._document and self._last in _CLOSING and not self._waits:
                 yield data[start:at], "ready"
                 start = idle = at
-            elif ends and not self._comment:
+            elif ends and (self._data or self._document):
                 self._waits = True
             self._comment = self._comment and not ends
         if start < idle:

@@ -8,6 +8,7 @@ pub mod fault;
 pub(crate) mod finish_words;
 pub(crate) mod lazy_box;
 pub mod limits;
+pub(crate) mod list_path;
 pub(crate) mod loss_log;
 pub mod output;
 pub mod policy;

@@ -39,14 +39,13 @@ pub struct ReasoningFacts<'a> {
     pub has_text: bool,
 }
 
-/// The unknown members of a Chat choice, as JSON objects, or empty strings if there are none.
+/// The unknown members of a Chat choice, as JSON objects, or empty strings if there are none. Those of the delta include
+/// its `annotations` and `images`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChoiceFacts<'a> {
     pub choice: i32,
     pub members: &'a str,
     pub delta: &'a str,
-    /// The delta also has members that clients cannot merge.
-    pub is_lossy: bool,
     /// The choice has a finish reason.
     pub finishes: bool,
 }

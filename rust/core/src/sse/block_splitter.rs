@@ -28,6 +28,8 @@ enum Line {
     #[default]
     Blank,
     Comment,
+    /// The line may have the field `data`.
+    Data,
     /// The line starts like a payload; its last byte determines whether it is one.
     Payload,
     Other,
@@ -36,7 +38,7 @@ enum Line {
 /// Whether a payload of the block can be emitted before the block ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Early {
-    /// A payload on the next line can be emitted, because every line so far was a comment or such a payload.
+    /// A payload on the next line can be emitted, because no line so far has data, and each payload was complete.
     #[default]
     Payload,
     Nothing,
@@ -130,6 +132,7 @@ impl Splitter {
         self.line = match remaining.get(blanks) {
             None | Some(b'\n' | b'\r') => Line::Blank,
             Some(b':') if blanks == 0 && !self.in_line => Line::Comment,
+            Some(b'd') if blanks == 0 && !self.in_line => Line::Data,
             Some(b'{' | b'[' | b'<' | 0xEF) => Line::Payload, // also after a byte order mark
             Some(_) => Line::Other,
         };
@@ -155,7 +158,9 @@ impl Splitter {
         if is_whole && self.early == Early::Payload {
             return PiecePosition::Ready;
         }
-        self.early = Early::Nothing;
+        if matches!(line, Line::Data | Line::Payload) {
+            self.early = Early::Nothing;
+        }
         PiecePosition::Inside
     }
 }

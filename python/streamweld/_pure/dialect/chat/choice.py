@@ -27,7 +27,7 @@ from streamweld._pure.dialect.chat.calls import (
 from streamweld._pure.dialect.chat.content import File, Signature, Text, Unread, image_files, read_content
 from streamweld._pure.dialect.chat.error import read_choice_error
 from streamweld._pure.dialect.chat.metadata import CHOICE_FIELDS, DELTA_FIELDS, TOOL_USE_FIELDS, PendingMetadata
-from streamweld._pure.dialect.chat.readers import RUNS_CALLS, Readers, is_content, is_mergeable
+from streamweld._pure.dialect.chat.readers import RUNS_CALLS, Readers, is_content
 from streamweld._pure.dialect.chat.reasoning import MEMBERS as REASONING_MEMBERS
 from streamweld._pure.dialect.chat.reasoning import ReasoningReader, SoFar, SplitPairs, ThinkingBlocks, whole_reasoning
 from streamweld._pure.dialect.chat.side_calls import SideCalls
@@ -62,6 +62,8 @@ _BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # unknown next to a delta or message
 # written next to an empty delta.
 _NOT_KEPT = frozenset({"logprobs", "text", "content", "tool_calls", "toolCalls", "tool_call", "function_call"})
 _OTHER_ROLES = ("tool", "function", "user", "system", "developer")
+# Lists of a delta that are kept as sent.
+_OWN_LISTS = ("annotations", "images")
 _ATTACHMENTS = frozenset({"annotations", "refusal", "images", "audio"})
 
 
@@ -140,7 +142,6 @@ class ChoiceReader:
         "_audio_size",
         "_blocks",
         "_kept_members",
-        "_loses_members",
         "_legacy_form",
         "_messages",
         "_reasoning",
@@ -168,7 +169,6 @@ class ChoiceReader:
         self._split_pairs = SplitPairs()  # only for repair
         self._side_calls = SideCalls(index, tools.assembler)
         self._kept_members = False  # the last chunk had unknown members; only for repair
-        self._loses_members = False  # the last chunk also had members that clients cannot merge
         self.readers = Readers()
         self._begin()
 
@@ -213,13 +213,16 @@ class ChoiceReader:
             outer |= {"content"}
         pending_metadata = PendingMetadata(chunk.changed_fields, leftovers(payload, path, item, modelled | outer))
         if delta and delta.get("role") in _OTHER_ROLES:
-            # Some gateways run tools themselves and stream the results, which are not part of the response.
             notes.shape((*path, "delta", "role"))
             notes.mark_misread("other_role")  # clients add the content to the answer
             notes.report()
-            delta, outer, has_outer_calls = {}, frozenset[str](), False
-            chunk.outer_calls = frozenset()
-            others = None
+            # Some gateways run tools themselves and stream the results, or send the prompt back. Neither is part of the
+            # answer. Only the assistant calls tools, so a delta with calls has the wrong role, unless the id in it
+            # shows that it contains the result of a call.
+            if not inner or delta.get("tool_call_id"):
+                delta, outer, has_outer_calls = {}, frozenset[str](), False
+                chunk.outer_calls = frozenset()
+                others = None
         error = read_choice_error(payload, item, path)
         if error is None:  # an error that is written shows the payload
             self._keep_members(payload, pending_metadata.members, delta, (*path, "delta"), finishes=reason is not None)
@@ -265,9 +268,10 @@ class ChoiceReader:
         if others is not None and not chunk.recovered and others.has_several():
             self._compare_others(chunk, item, path, others, reads_message=is_read)
         left = as_object(pending_metadata.members)
+        has_lists = delta is not None and any(_is_own_list(delta.get(name)) for name in _OWN_LISTS)
+        if (left is not None or has_lists) and error is None:
+            self._tools.out.keep(ChoiceEnd(self.index))
         if left is not None:
-            if error is None:
-                self._tools.out.keep(ChoiceEnd(self.index, self._loses_members))
             self._assembler.choice_metadata(self.index, left)
         read_usage_member(payload, item, path, notes, self._assembler)
         if reason is not None:
@@ -291,11 +295,12 @@ class ChoiceReader:
         unknown = leftovers(payload, path, delta, self._modelled(delta)) if delta else {}
         values = delta or {}
         unknown = {name: raw for name, raw in unknown.items() if not _is_call_list(name, values[name])}
-        in_delta = {name: raw for name, raw in unknown.items() if is_mergeable(values[name])}
+        # Most of the content of these lists is also in events.
+        lists = {name: payload.raw(*path, name) or "[]" for name in _OWN_LISTS if _is_own_list(values.get(name))}
+        in_delta = unknown | lists
         if own or in_delta or self._kept_members:
             out.keep(ChoiceMembers(self.index, own, in_delta, finishes))
         self._kept_members = bool(own or in_delta)
-        self._loses_members = len(in_delta) < len(unknown)
 
     def _modelled(self, delta: Mapping[str, Any]) -> frozenset[str]:
         """Return the names of the members of a delta that are decoded."""
@@ -713,6 +718,10 @@ def _is_thought(holder: Mapping[str, Any]) -> bool:
 
 def _as_reasoning(piece: Piece) -> Piece:
     return Text("reasoning", piece.text) if isinstance(piece, Text) and piece.kind == "text" else piece
+
+
+def _is_own_list(value: object) -> bool:
+    return is_array(value) and bool(value)
 
 
 def _is_call_list(name: str, value: object) -> bool:

@@ -11,7 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._pure.dialect.chat.calls import call_members
+from streamweld._pure.dialect.chat.metadata import DELTA_FIELDS
 from streamweld._pure.json.kinds import is_array, is_object
+from streamweld._pure.model.list_path import MAX_LISTS, ListPath
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 RUNS_CALLS: Final = frozenset({"natural", "stop", "tool_calls"})  # finish reasons after which clients run the calls
 _CHUNK: Final = "chat.completion.chunk"
 _LEGACY: Final = "text_completion"  # clients of legacy Completions use the token counts of such a chunk
-_MAX_LISTS: Final = 16  # maximum number of names in `_lists` per choice
 
 
 def check_chunk(chunk: Mapping[str, Any], notes: Anomalies) -> None:
@@ -57,10 +58,8 @@ def lacks_object(chunk: Mapping[str, Any]) -> bool:
     return bool(chunk.get("usage")) or any(map(_has_content, choices))
 
 
-def is_mergeable(value: object) -> bool:
-    """Return False for a list with an object that has no index, because openai-python cannot merge two such lists."""
-    entries = value if is_array(value) else []
-    return all(type(entry.get("index")) is int for entry in entries if is_object(entry))
+def _is_index(value: object) -> bool:
+    return type(value) is int and -(2**63) <= value < 2**63
 
 
 def _has_delta(choice: object) -> bool:
@@ -103,7 +102,7 @@ class Readers:
         self._calls = 0  # length of the client's list of tool calls
         self._bare: set[int] = set()  # indexes of the calls that have no arguments string yet
         self._blank: set[int] = set()  # indexes of the calls whose arguments are still empty
-        self._lists: set[str] = set()  # names of delta members whose value has been a list
+        self._lists: set[str] = set()  # paths of lists of objects in deltas
 
     def begin(self, out: Output, choice: int, delta: Mapping[str, Any], *, is_typed: bool) -> None:
         """Record the first delta of a choice, and whether it lacks a role; openai-node raises if no delta has one.
@@ -142,19 +141,37 @@ class Readers:
             for entry in calls:
                 self._entry(entry, notes, is_typed=is_typed)
         for key, value in delta.items():
-            if is_array(value) and value and key not in ("content", "tool_calls"):
-                self._list(key, value, notes)
+            if key not in ("content", "tool_calls"):
+                self._member(ListPath(key), value, notes, is_known=key in DELTA_FIELDS)
 
-    def _list(self, key: str, value: list[Any], notes: Anomalies) -> None:
-        indexed = [is_object(entry) and type(entry.get("index")) is int for entry in value]
-        if key in self._lists:
-            if not all(indexed):
+    def _member(self, path: ListPath, value: object, notes: Anomalies, *, is_known: bool) -> None:
+        """Check the lists in a member. Clients also merge lists in the objects of a delta.
+
+        `is_known`: whether an object in this place is decoded, so that its lists are not merged.
+        """
+        if is_array(value):
+            if value:
+                self._list(path, value, notes)
+        elif is_object(value) and not is_known:
+            for name, member in value.items():
+                here = path.member(name) if is_array(member) or is_object(member) else None
+                if here is not None:
+                    self._member(here, member, notes, is_known=False)
+
+    def _list(self, path: ListPath, value: list[Any], notes: Anomalies) -> None:
+        indexes = [entry["index"] for entry in value if is_object(entry) and "index" in entry]
+        # Clients merge a first list if an entry has an index, even one that they cannot use.
+        merges = bool(indexes)
+        is_indexed = len(indexes) == len(value) and all(map(_is_index, indexes))
+        if path.text in self._lists:
+            if not is_indexed:
                 notes.mark_misread("list_without_index")
         elif any(is_object(entry) for entry in value):
-            if (any(indexed) and not all(indexed)) or len(self._lists) == _MAX_LISTS:
+            is_stored = len(self._lists) < MAX_LISTS and not path.is_long()
+            if (merges and not is_indexed) or not is_stored:
                 notes.mark_misread("list_without_index")
-            if len(self._lists) < _MAX_LISTS:
-                self._lists.add(key)
+            if is_stored:
+                self._lists.add(path.text)
 
     def _entry(self, entry: object, notes: Anomalies, *, is_typed: bool) -> None:
         if not is_object(entry):

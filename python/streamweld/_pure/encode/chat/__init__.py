@@ -173,7 +173,10 @@ class Chat:
         if isinstance(content, ChunkFacts):
             self._head.record(content)
         elif isinstance(content, ReasoningFacts):
-            delta = self._reasoning.setdefault(content.choice, OwnReasoning()).record(content)
+            reasoning = self._reasoning.setdefault(content.choice, OwnReasoning())
+            delta = reasoning.record(content)
+            if reasoning.is_lossy:
+                self._context.losses.note("metadata")
             if delta is not None:
                 self._choice(content.choice)
                 self._chunk(content.choice, delta)
@@ -184,7 +187,7 @@ class Chat:
                 self._choice(content.choice)
             if self._members.has_unwritten(content.choice):
                 self._chunk(content.choice, "{}")
-            if content.is_lossy:
+            if self._members.is_lossy(content.choice):
                 self._context.losses.note("metadata")
 
     def role(self, choice: int) -> bytes:
@@ -258,7 +261,8 @@ class Chat:
         """
         if self._context.passed.own:
             names = getattr(event, "provider_metadata", None) or ()
-            return self._head.has_all(self._members.lost(getattr(event, "choice", 0), names))
+            choice = getattr(event, "choice", 0)
+            return self._head.has_all(self._members.lost(choice, names)) and not self._members.is_lossy(choice)
         if not isinstance(event, TextStarted | TextDelta | TextDone) or not event.provider_metadata:
             return False
         if isinstance(event, TextDelta) and not event.text:
@@ -293,7 +297,8 @@ class Chat:
         # part.
         is_message = self._context.source == _TARGET
         start = 0 if is_message else self._length.get(event.choice, 0)
-        for annotation in event.annotations:
+        annotations = () if self._members.has_list(event.choice, "annotations") else event.annotations
+        for annotation in annotations:
             citation = read_citation(annotation, None if is_message else length)
             if citation is None or citation.start is None or citation.end is None:
                 # All clients expect a position in the text. @ai-sdk/openai rejects the stream without one.
@@ -309,6 +314,8 @@ class Chat:
             return
         reasoning = self._reasoning.get(event.choice)
         if reasoning is not None and reasoning.has_details:
+            return
+        if self._members.has_list(event.choice, "thinking_blocks"):
             return
         if event.signature:
             self._context.losses.note("reasoning_signature")
@@ -394,8 +401,9 @@ class Chat:
 
     # Ending
 
-    def _file(self, _: File) -> None:
-        self._context.losses.note("files")
+    def _file(self, file: File) -> None:
+        if not self._members.has_in_delta(file.choice, "images"):
+            self._context.losses.note("files")
 
     def _unknown(self, _: Unknown) -> None:
         self._context.losses.note("unknown")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamweld._pure.encode.chat.list_indexes import ListIndexes
 from streamweld._pure.encode.common.extra_members import joined, members_text, writable
 
 if TYPE_CHECKING:
@@ -22,20 +23,48 @@ __all__ = ["OwnMembers"]
 class OwnMembers:
     """The members of all choices that were not written yet."""
 
-    __slots__ = ("_finish", "_names", "_unwritten")
+    __slots__ = ("_delta_names", "_finish", "_lists", "_lossy", "_names", "_unwritten")
 
     def __init__(self) -> None:
         self._unwritten: dict[int, tuple[Raw, Raw]] = {}  # members of a choice and of its delta
         self._finish: dict[int, tuple[Raw, Raw]] = {}  # those of the choice with the finish reason
         self._names: dict[int, set[str]] = {}  # names of the members in the source's current chunk
+        self._delta_names: dict[int, set[str]] = {}  # those of its delta
+        self._lists: dict[int, ListIndexes] = {}  # the lists in the deltas
+        self._lossy: set[int] = set()  # choices with members in the current chunk that cannot be written
 
     def record(self, content: ChoiceMembers) -> None:
         """Store the members of a choice, in place of those from its previous chunk."""
-        own, delta = writable(content.members), writable(content.delta)
-        self._names[content.choice] = {*own, *delta}
+        own, delta = writable(content.members), self._indexed(content.choice, writable(content.delta))
+        self._names[content.choice], self._delta_names[content.choice] = {*own, *delta}, {*delta}
         self._unwritten.pop(content.choice, None)
         if own or delta:
             (self._finish if content.finishes else self._unwritten)[content.choice] = own, delta
+
+    def _indexed(self, choice: int, members: Raw) -> Raw:
+        """Return the members of a delta, with indexes in their lists, without those that cannot be written."""
+        lists = self._lists.setdefault(choice, ListIndexes())
+        self._lossy.discard(choice)
+        made: Raw = {}
+        for name, raw in members.items():
+            indexed = lists.index(name, raw)
+            if indexed.json is not None:
+                made[name] = indexed.json
+            if indexed.is_lossy:
+                self._lossy.add(choice)
+        return made
+
+    def has_list(self, choice: int, name: str) -> bool:
+        """Return True if a delta of the choice had this list. It is written with the delta."""
+        return choice in self._lists and self._lists[choice].has(name)
+
+    def has_in_delta(self, choice: int, name: str) -> bool:
+        """Return True if the delta of the choice in the source's current chunk has this member."""
+        return name in self._delta_names.get(choice, ())
+
+    def is_lossy(self, choice: int) -> bool:
+        """Return True if the source's current chunk has members of the choice that cannot be written."""
+        return choice in self._lossy
 
     def has_unwritten(self, choice: int) -> bool:
         """Return True if the members of the source's current chunk were not written yet."""

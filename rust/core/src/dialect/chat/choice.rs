@@ -40,16 +40,14 @@ use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::fastpath::chat::learn;
 use crate::fastpath::chat::learn::DeltaTally;
 use crate::fastpath::chat::template::LearnableChunk;
+use crate::json::Key;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::Text;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Member;
 use crate::json::members::find;
-use crate::json::members::integer;
 use crate::json::members::is_string;
-use crate::json::members::items;
-use crate::json::members::members;
 use crate::json::members::present;
 use crate::json::members::text;
 use crate::model::delta::Channel;
@@ -143,8 +141,6 @@ const NOT_KEPT: [&str; 7] = [
 struct KeptMembers {
     choice: String,
     delta: String,
-    /// True if the delta also has members that clients cannot merge.
-    is_lossy: bool,
 }
 
 blank!(KeptMembers);
@@ -247,9 +243,9 @@ impl ChoiceState {
             self.keep_members(
                 wire.out,
                 choice,
-                delta.map(|(delta, _)| delta).filter(|delta| {
-                    !delta.role.is_some_and(is_other_role) // it is dropped
-                }),
+                delta
+                    .map(|(delta, _)| delta)
+                    .filter(|delta| !is_of_other_role(delta)),
                 finish.is_some(),
             );
             let lacks_delta = present(choice.delta.as_ref().map(TypedValue::raw)).is_none();
@@ -288,11 +284,12 @@ impl ChoiceState {
         let mut learnable = None;
         let other_role = delta.and_then(|(delta, _)| delta.role.filter(|raw| is_other_role(*raw)));
         if let Some(role) = other_role {
-            // Some gateways run tools themselves and stream the results, which are not part of the response.
             notes.shape(role, at.member("delta").member("role"));
             notes.mark_misread("other_role"); // clients add the content to the answer
             notes.report(wire)?;
-        } else if let Some((delta, _)) = delta.filter(|(_, raw)| has_members(*raw)) {
+        }
+        let is_left_out = delta.is_some_and(|(delta, _)| is_of_other_role(delta));
+        if let Some((delta, _)) = delta.filter(|(_, raw)| !is_left_out && has_members(*raw)) {
             self.readers.delta(delta, reading.typed, notes);
             let role = delta.role.is_some_and(|raw| raw.kind == Kind::String);
             if reading.new_id && self.has_text && role {
@@ -309,19 +306,21 @@ impl ChoiceState {
             let closes = finish.is_some()
                 || choice.beside_chunk.is_some()
                 || (choice.beside.as_ref()).is_some_and(|beside| beside.has_calls());
-            learnable = self.delta(
-                wire,
-                delta,
-                &mut pending_metadata,
-                notes,
-                at.member("delta"),
-                closes,
-                reading,
-            )?;
+            learnable = self
+                .delta(
+                    wire,
+                    delta,
+                    &mut pending_metadata,
+                    notes,
+                    at.member("delta"),
+                    closes,
+                    reading,
+                )?
+                .filter(|_| other_role.is_none());
         }
         let root = Pointer::ROOT;
         let beside = [(&choice.beside, at), (&choice.beside_chunk, root)];
-        let beside = beside.into_iter().filter(|_| other_role.is_none());
+        let beside = beside.into_iter().filter(|_| !is_left_out);
         let mut reads_message = false;
         let mut beside: Vec<_> = beside
             .filter_map(|(beside, at)| Some((&**beside.as_ref()?, at)))
@@ -384,17 +383,22 @@ impl ChoiceState {
                 reading,
             )?;
         }
-        if other_role.is_none()
+        if !is_left_out
             && !reading.tail
             && self.compare_others(wire, choice, delta, message, reads_message)?
         {
             learnable = None;
         }
-        if let Some(text) = pending_metadata.own.text() {
-            if wire.out.wants_wire_facts() && upstream_error.is_none() {
-                let choice = self.index;
-                wire.out.keep(Unmodelled::ChoiceWithoutEvent { choice });
-            }
+        let unattached = pending_metadata.own.text();
+        let has_lists = !is_left_out && delta.is_some_and(|(delta, _)| has_own_lists(delta));
+        if (unattached.is_some() || has_lists)
+            && wire.out.wants_wire_facts()
+            && upstream_error.is_none()
+        {
+            let choice = self.index;
+            wire.out.keep(Unmodelled::ChoiceWithoutEvent { choice });
+        }
+        if let Some(text) = unattached {
             let held = mem::take(&mut self.audio_size);
             wire.assembler.hold(wire.out, held.released())?;
             wire.assembler
@@ -473,7 +477,6 @@ impl ChoiceState {
                 choice: self.index,
                 members: "",
                 delta: "",
-                is_lossy: false,
                 finishes: false,
             }));
         }
@@ -488,7 +491,9 @@ impl ChoiceState {
         finishes: bool,
     ) {
         let rest = delta.map_or(&[][..], |delta| &delta.other_members);
-        if choice.other_members.is_empty() && rest.is_empty() && self.kept.is_blank() {
+        let has_lists = delta.is_some_and(has_own_lists);
+        let has_any = has_lists || !(choice.other_members.is_empty() && rest.is_empty());
+        if !has_any && self.kept.is_blank() {
             return;
         }
         let uses_tool = delta.is_some_and(|delta| {
@@ -504,8 +509,8 @@ impl ChoiceState {
                 || (member.raw.kind == Kind::Array && calls::is_call_list(member));
             member.raw.kind != Kind::Null && !is_call
         };
-        let (lists, others): (Vec<_>, Vec<_>) =
-            (rest.iter().filter(of_delta).copied()).partition(|member| cannot_merge(member.raw));
+        let others = rest.iter().filter(of_delta).copied();
+        let lists = delta.into_iter().flat_map(own_lists);
         let text = |members| ExtraFields::of(members).text().unwrap_or_default();
         let kept = KeptMembers {
             choice: text(
@@ -516,8 +521,7 @@ impl ChoiceState {
                     .copied()
                     .collect(),
             ),
-            delta: text(others),
-            is_lossy: !lists.is_empty(),
+            delta: text(others.chain(lists).collect()),
         };
         let changes = kept != *self.kept;
         if changes {
@@ -529,7 +533,6 @@ impl ChoiceState {
                 choice: self.index,
                 members: &self.kept.choice,
                 delta: &self.kept.delta,
-                is_lossy: self.kept.is_lossy,
                 finishes,
             }));
         }
@@ -1138,15 +1141,29 @@ pub(crate) fn emit_released(
     Ok(())
 }
 
-/// Returns true for a list with an object without an integer `index`. openai-python merges the lists of deltas by index
-/// and raises an exception.
-fn cannot_merge(raw: Raw<'_>) -> bool {
-    let has_index = |item: Raw<'_>| {
-        let index = find(&members(item), "index");
-        index.and_then(integer).is_some()
-    };
-    raw.kind == Kind::Array
-        && (items(raw).into_iter()).any(|item| item.kind == Kind::Object && !has_index(item))
+/// Returns the lists in a delta that are kept as sent, although events contain most of their content.
+fn own_lists<'a>(delta: &Delta<'a>) -> impl Iterator<Item = Member<'a>> + use<'a> {
+    let lists = [("annotations", delta.annotations), ("images", delta.images)];
+    lists.into_iter().filter_map(|(raw, slot)| {
+        let is_list = |value: &Raw<'_>| value.kind == Kind::Array && has_members(*value);
+        let key = Key {
+            raw,
+            escaped: false,
+        };
+        slot.filter(is_list).map(|raw| Member { key, raw })
+    })
+}
+
+fn has_own_lists(delta: &Delta<'_>) -> bool {
+    own_lists(delta).next().is_some()
+}
+
+/// Returns true if the delta is not part of the answer. Some gateways run tools themselves and stream the results, or send
+/// the prompt back. Only the assistant calls tools, so a delta with calls has the wrong role, unless the id in it shows
+/// that it contains the result of a call.
+fn is_of_other_role(delta: &Delta<'_>) -> bool {
+    delta.role.is_some_and(is_other_role)
+        && (!delta.has_calls() || is_filled(find(&delta.other_members, "tool_call_id")))
 }
 
 /// Returns true if the role is that of a tool, a function, a user, or a system or developer message.

@@ -22,12 +22,12 @@ use crate::json::members::items;
 use crate::json::members::members;
 use crate::json::members::present;
 use crate::model::event::WireFact;
+use crate::model::list_path::ListPath;
+use crate::model::list_path::MAX_LISTS;
 use crate::model::output::Output;
 use crate::model::small_map::Set;
+use std::collections::HashMap;
 use std::mem;
-
-/// Maximum number of names in `lists` per choice.
-const MAX_LISTS: usize = 16;
 
 /// Finish reasons after which clients run the calls.
 pub(crate) const RUNS_CALLS: [&str; 3] = ["natural", "stop", "tool_calls"];
@@ -141,7 +141,7 @@ pub(crate) struct Readers {
     bare: Set<i64>,
     /// Indexes of the calls whose arguments are still empty.
     blank: Set<i64>,
-    /// Names of delta members whose value has been a list.
+    /// Paths of lists of objects in deltas, such as `provider_specific_fields/thinking_blocks`.
     lists: Vec<String>,
 }
 
@@ -219,8 +219,28 @@ impl Readers {
             self.list(name, slot, notes);
         }
         for member in &delta.other_members {
-            if member.raw.kind == Kind::Array {
-                self.list(&member.key.name(), Some(member.raw), notes);
+            self.other_member(&ListPath::of(&member.key.name()), member.raw, notes);
+        }
+    }
+
+    /// Checks the lists in a member. Clients also merge lists in the objects of a delta.
+    fn other_member(&mut self, path: &ListPath, raw: Raw<'_>, notes: &mut Anomalies<'_>) {
+        if raw.kind == Kind::Array {
+            if has_members(raw) {
+                self.filled_list(path, raw, notes);
+            }
+        } else if raw.kind == Kind::Object && raw.text.contains('[') {
+            // Clients keep the last of several members with one name.
+            let last: HashMap<_, _> = members(raw)
+                .into_iter()
+                .map(|member| (member.key.name(), member.raw))
+                .collect();
+            let mut last: Vec<_> = last.into_iter().collect();
+            last.sort_unstable_by_key(|(_, raw)| raw.text.as_ptr());
+            for (name, raw) in last {
+                if let Some(path) = path.member(&name) {
+                    self.other_member(&path, raw, notes);
+                }
             }
         }
     }
@@ -228,26 +248,31 @@ impl Readers {
     #[inline]
     fn list(&mut self, name: &str, slot: Slot<'_>, notes: &mut Anomalies<'_>) {
         if let Some(raw) = slot.filter(|raw| raw.kind == Kind::Array && has_members(*raw)) {
-            self.filled_list(name, raw, notes);
+            self.filled_list(&ListPath::of(name), raw, notes);
         }
     }
 
-    fn filled_list(&mut self, name: &str, raw: Raw<'_>, notes: &mut Anomalies<'_>) {
+    fn filled_list(&mut self, path: &ListPath, raw: Raw<'_>, notes: &mut Anomalies<'_>) {
         let entries = items(raw);
         let objects = entries.iter().filter(|entry| entry.kind == Kind::Object);
-        let has_index = |entry: &&Raw<'_>| index_of(find(&members(**entry), "index")).is_some();
-        let indexed = objects.clone().filter(has_index).count();
-        let all = indexed == entries.len();
-        if self.lists.iter().any(|known| known == name) {
+        let indexes: Vec<_> = (objects.clone())
+            .filter_map(|entry| find(&members(*entry), "index"))
+            .collect();
+        // Clients merge a first list if an entry has an index, even one that they cannot use.
+        let merges = !indexes.is_empty();
+        let usable = |index: &&Raw<'_>| index_of(Some(**index)).is_some();
+        let all = indexes.iter().filter(usable).count() == entries.len();
+        if self.lists.contains(&path.text) {
             if !all {
                 notes.mark_misread("list_without_index");
             }
         } else if objects.count() > 0 {
-            if (indexed > 0 && !all) || self.lists.len() == MAX_LISTS {
+            let is_stored = self.lists.len() < MAX_LISTS && !path.is_long();
+            if (merges && !all) || !is_stored {
                 notes.mark_misread("list_without_index");
             }
-            if self.lists.len() < MAX_LISTS {
-                self.lists.push(name.to_owned());
+            if is_stored {
+                self.lists.push(path.text.clone());
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Writes what every Chat chunk contains: the members before the delta, and the end after it.
 
+use crate::encode::chat::list_indexes::Indexed;
+use crate::encode::chat::list_indexes::ListIndexes;
 use crate::encode::common::compact_json::spliced;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::extra_members::ExtraMembers;
@@ -55,10 +57,30 @@ struct OwnMembers {
     finish: OwnMembersOnce,
     /// True if the current members are those of the chunk with the finish reason.
     finishes: bool,
+    /// The lists in the deltas.
+    lists: ListIndexes,
     /// True if the source's current chunk also has members that cannot be written.
     is_lossy: bool,
     /// The number of the last payload whose members were written.
     written: u64,
+}
+
+impl OwnMembers {
+    /// Returns the members of a delta, with indexes in their lists. Members that cannot be written are removed.
+    fn indexed(&mut self, members: ExtraMembers) -> ExtraMembers {
+        let mut out = ExtraMembers::new();
+        for (name, value) in members {
+            match self.lists.index(&name, &value) {
+                Indexed::Same => out.push((name, value)),
+                Indexed::Changed { json, is_lossy } => {
+                    self.is_lossy |= is_lossy;
+                    out.push((name, json));
+                }
+                Indexed::Dropped => self.is_lossy = true,
+            }
+        }
+        out
+    }
 }
 
 /// Members that are written in one chunk.
@@ -93,9 +115,10 @@ impl ChunkHead {
     /// Records the members of a choice in the source's current chunk.
     pub(crate) fn record_choice(&mut self, facts: &ChoiceFacts<'_>) {
         let members = self.choices.slot(facts.choice);
+        members.is_lossy = false;
         members.current = OwnMembersOnce {
             choice: parsed(facts.members),
-            delta: parsed(facts.delta),
+            delta: members.indexed(parsed(facts.delta)),
         };
         let OwnMembersOnce { choice, delta } = &members.current;
         let names = choice.iter().chain(delta).map(|(name, _)| name.clone());
@@ -103,7 +126,6 @@ impl ChunkHead {
         members.names.extend(names);
         members.finishes = facts.finishes;
         members.written = 0;
-        members.is_lossy = facts.is_lossy;
         if facts.finishes && !members.current.is_empty() {
             members.finish = members.current.clone();
         }
@@ -126,10 +148,25 @@ impl ChunkHead {
             .is_some_and(|members| members.is_lossy)
     }
 
+    /// Returns true if a delta of the choice had this list. It is written with the delta.
+    pub(crate) fn has_list(&self, index: i32, name: &str) -> bool {
+        let members = self.choices.get(&index);
+        members.is_some_and(|members| members.lists.has(name))
+    }
+
+    /// Returns true if the delta of the choice in the source's current chunk has this member.
+    pub(crate) fn has_in_delta(&self, index: i32, name: &str) -> bool {
+        let members = self.choices.get(&index);
+        members.is_some_and(|members| members.current.delta.iter().any(|(known, _)| known == name))
+    }
+
     /// Returns true if the source's current chunk contains all members of an event's metadata. These members are then
     /// written with the chunk.
     pub(crate) fn has_all(&self, metadata: &str, choice: Option<i32>) -> bool {
         let own = choice.and_then(|choice| self.choices.get(&choice));
+        if own.is_some_and(|own| own.is_lossy) {
+            return false;
+        }
         parsed(metadata).iter().all(|(name, _)| {
             self.names.contains(name) || own.is_some_and(|own| own.names.contains(name))
         })

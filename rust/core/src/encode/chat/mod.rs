@@ -7,6 +7,7 @@
 
 mod calls;
 mod chunk;
+mod list_indexes;
 mod own_reasoning;
 
 use crate::encode::chat::calls::CallOutput;
@@ -36,6 +37,9 @@ use std::borrow::Cow;
 use std::mem;
 
 const NAME: &str = "chat";
+
+/// The member of a delta with citations.
+const ANNOTATIONS: &str = "annotations";
 
 /// Writes one response, including all its choices.
 #[derive(Debug, Default)]
@@ -176,7 +180,9 @@ impl Encoder for Chat {
                 };
                 let length = i64::try_from(written.chars().count()).unwrap_or(i64::MAX);
                 self.write_remaining_text(context, &Written::of("content"), (part, choice), text);
-                if let Some(annotations) = annotations {
+                if let Some(annotations) = annotations
+                    && !self.head.has_list(choice, ANNOTATIONS)
+                {
                     self.cite(context, choice, annotations, length);
                 }
                 let all = &mut self.choice(choice).length;
@@ -195,6 +201,7 @@ impl Encoder for Chat {
                 match signature.filter(|_| context.carries()) {
                     Some(carrier) => self.carry(context, choice, carrier),
                     None if self.choice(choice).reasoning.has_details => {}
+                    None if self.head.has_list(choice, "thinking_blocks") => {}
                     None => context.sealed(kind, text, signature, encrypted_content),
                 }
             }
@@ -235,6 +242,7 @@ impl Encoder for Chat {
                 self.pages.slot(choice).push(page);
             }
             Event::Source { .. } => context.losses.note("sources"),
+            Event::File { .. } if self.head.has_in_delta(choice, "images") => {}
             Event::File { .. } => context.losses.note("files"),
             Event::Finished {
                 reason, raw_reason, ..
@@ -277,6 +285,9 @@ impl Encoder for Chat {
             Unmodelled::Reasoning(facts) => {
                 let choice = self.choice(facts.choice);
                 let details = choice.reasoning.record(facts);
+                if choice.reasoning.is_lossy {
+                    context.losses.note("metadata");
+                }
                 let waits = facts.has_text && facts.details.is_some();
                 if waits && !mem::replace(&mut choice.has_waiting_details, true) {
                     self.waiting_details.push(facts.choice);

@@ -1,12 +1,9 @@
 //! Records in which members a source of the same dialect sends reasoning, so that it is written in these members.
 
+use crate::encode::chat::list_indexes::Indexed;
+use crate::encode::chat::list_indexes::ListIndexes;
 use crate::encode::common::compact_json::canonical;
-use crate::encode::common::extra_members::parsed;
 use crate::encode::common::writer::Writer;
-use crate::json::Kind;
-use crate::json::Raw;
-use crate::json::members::Object;
-use crate::json::members::items;
 use crate::model::unmodelled::ReasoningFacts;
 use std::mem;
 
@@ -20,8 +17,9 @@ pub(crate) struct OwnReasoning {
     fields: Vec<&'static str>,
     /// Entries of `reasoning_details` that are written with the next text, as a JSON array.
     details: Option<String>,
-    /// The index to assign to the next entry of `reasoning_details` that has none.
-    next_index: i64,
+    lists: ListIndexes,
+    /// True if entries of the last `reasoning_details` cannot be written.
+    pub(crate) is_lossy: bool,
     /// True if the source sent `reasoning_details`, which contain signatures and encrypted content.
     pub(crate) has_details: bool,
 }
@@ -63,7 +61,8 @@ impl OwnReasoning {
         if let Some(fields) = facts.fields {
             self.fields = fields.to_vec();
         }
-        self.details = facts.details.map(|details| self.indexed(details));
+        self.is_lossy = false;
+        self.details = facts.details.and_then(|details| self.indexed(details));
         self.has_details |= self.details.is_some();
         let details = self.details.take_if(|_| !facts.has_text)?;
         Some(Written {
@@ -89,44 +88,22 @@ impl OwnReasoning {
         self.details = None;
     }
 
-    /// Returns the entries, each with an index. openai-python raises an exception for an entry without one.
-    fn indexed(&mut self, list: &str) -> String {
-        let list = Raw {
-            text: list,
-            kind: Kind::Array,
+    /// Returns the entries, each with an index.
+    fn indexed(&mut self, list: &str) -> Option<String> {
+        let indexed = self.lists.index("reasoning_details", list);
+        self.is_lossy = match indexed {
+            Indexed::Same => false,
+            Indexed::Changed { is_lossy, .. } => is_lossy,
+            Indexed::Dropped => true,
         };
-        let mut to = Writer::default();
-        let mut mark = "[";
-        for item in items(list) {
-            to.raw(mark);
-            mark = ",";
-            let Some(entry) = Object::of(item) else {
-                canonical(&mut to, item.text);
-                continue;
-            };
-            let index = entry.get("index").and_then(position);
-            let used = index.unwrap_or(self.next_index);
-            self.next_index = self.next_index.max(used.saturating_add(1));
-            if index.is_some() {
-                canonical(&mut to, item.text);
-                continue;
+        match indexed {
+            Indexed::Same => {
+                let mut to = Writer::default();
+                canonical(&mut to, list);
+                Some(to.into_text())
             }
-            let mut text = Writer::default();
-            canonical(&mut text, item.text);
-            to.raw("{");
-            for (name, value) in parsed(&text.into_text()) {
-                if name != "index" {
-                    to.string(&name).raw(":").raw(&value).raw(",");
-                }
-            }
-            to.raw("\"index\":").number(used).raw("}");
+            Indexed::Changed { json, .. } => Some(json),
+            Indexed::Dropped => None,
         }
-        to.raw("]");
-        to.into_text()
     }
-}
-
-fn position(raw: Raw<'_>) -> Option<i64> {
-    let number = raw.text.parse().ok()?;
-    Some(number).filter(|number| raw.kind == Kind::Number && *number >= 0)
 }

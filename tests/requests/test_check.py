@@ -135,6 +135,17 @@ WRONG: list[tuple[str, str, str | None, Any, Any]] = [
         {"max_tokens": 9000, **LOOP},
     ),
     (
+        "thinking_unsigned",
+        "anthropic",
+        None,
+        {
+            "max_tokens": 9000,
+            "messages": [*ASKED["messages"], {"role": "assistant", "content": "{"}],
+            "thinking": THINKS,
+        },
+        {"max_tokens": 9000, "messages": [*ASKED["messages"], {"role": "assistant", "content": "{"}]},
+    ),
+    (
         "option_conflict",
         "bedrock-converse",
         None,

@@ -351,7 +351,9 @@ class _Checker:
             {str(block["type"])} if "type" in block else set(block)
             for block in map(object_of, listed(last.get("content")))
         ]
-        if any(api["call"] in kinds for kinds in blocks) and blocks[0].isdisjoint(api["thinking_blocks"]):
+        begins = bool(blocks) and not blocks[0].isdisjoint(api["thinking_blocks"])
+        prefilled = bool(turns) and turns[-1].get("role") == "assistant"
+        if (prefilled or any(api["call"] in kinds for kinds in blocks)) and not begins:
             self.add("thinking_unsigned", ("messages", turns.index(last)), "the last assistant message")
 
     def gemini(self) -> None:

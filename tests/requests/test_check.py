@@ -48,6 +48,10 @@ def gemini(model: str, thinking: Any = None, **more: Any) -> dict[str, Any]:
     return {"model": model, "contents": [{"role": "user", "parts": [{"text": "hi"}]}], **extra, **more}
 
 
+def marked(number: int) -> Any:
+    return [{"type": "text", "text": str(n), "cache_control": {"type": "ephemeral"}} for n in range(number)]
+
+
 MIXED: Any = [{"functionDeclarations": [{"name": "get"}]}, {"googleSearch": {}}]
 SERVER: Any = {"includeServerSideToolInvocations": True}
 
@@ -326,6 +330,21 @@ WRONG: list[tuple[str, str, str | None, Any, Any]] = [
             "tools": [{"functionDeclarations": [{"name": "get"}]}],
             "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["get"]}},
         },
+    ),
+    ("cache_marks", "anthropic", None, {"max_tokens": 9, "system": marked(5)}, {"max_tokens": 9, "system": marked(4)}),
+    (
+        "cache_marks",
+        "anthropic",
+        None,
+        {"max_tokens": 9, "cache_control": {"type": "ephemeral"}, "messages": [{"role": "user", "content": marked(4)}]},
+        {"max_tokens": 9, "cache_control": {"type": "ephemeral"}, "messages": [{"role": "user", "content": marked(3)}]},
+    ),
+    (
+        "cache_marks",
+        "bedrock-converse",
+        None,
+        bedrock(system=[{"text": "s"}, *[{"cachePoint": {"type": "default"}}] * 5]),
+        bedrock(system=[{"text": "s"}, *[{"cachePoint": {"type": "default"}}] * 4]),
     ),
     ("tool_choice_alone", "openai-chat", None, {"tool_choice": "required"}, {"tool_choice": "none"}),
 ]

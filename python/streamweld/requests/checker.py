@@ -84,6 +84,7 @@ def check(
     found.efforts()
     found.tools()
     found.claude()
+    found.cache_marks()
     if profile.target == "gemini":
         found.gemini()
     if profile.target == "responses":
@@ -355,6 +356,22 @@ class _Checker:
         prefilled = bool(turns) and turns[-1].get("role") == "assistant"
         if (prefilled or any(api["call"] in kinds for kinds in blocks)) and not begins:
             self.add("thinking_unsigned", ("messages", turns.index(last)), "the last assistant message")
+
+    def cache_marks(self) -> None:
+        """Check the number of marks in tools, system prompt and messages, and of Anthropic's top-level mark."""
+        most = spec("cache_marks")["max"].get(self.target)
+        if most is None:
+            return
+        tools = listed(self.request.get("tools")) or listed(at(self.request, "toolConfig.tools"))
+        given = [*tools, *listed(self.request.get("system"))]
+        for message in listed(self.request.get("messages")):
+            for block in listed(object_of(message).get("content")):
+                given.append(block)
+                given += listed(object_of(block).get("content"))
+        count = sum("cache_control" in entry or "cachePoint" in entry for entry in map(object_of, given))
+        count += "cache_control" in self.request
+        if count > most:
+            self.add("cache_marks", (), f"{count}; at most {most} are allowed")
 
     def gemini(self) -> None:
         """Check the values of the thinking options, and built-in tools together with functions."""

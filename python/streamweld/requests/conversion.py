@@ -16,6 +16,7 @@ from streamweld.history.places import converted_before, error_before
 from streamweld.history.profiles import resolve, target_name
 from streamweld.requests import (
     answer_format,
+    cache_marks,
     constraints,
     legacy,
     options,
@@ -109,6 +110,7 @@ def _converted(
     normal, moved = spelling.normal(given, known, profile.target)
     context = RequestContext(normal, given, known, profile, policy, moved=moved)
     legacy.modernize(context)
+    cache_marks.limit(context)
     done = _history(context, provider)
     names = Names(context)
     if context.same:

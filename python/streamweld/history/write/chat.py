@@ -265,7 +265,7 @@ def _results(turn: Turn, writer: Writer) -> list[Any]:
         message: dict[str, Any] = {"role": "tool", "tool_call_id": part.call_id, "content": content}
         if part.name and writer.own(part) and "name" in writer.context.facts("members").get("tool", ("name",)):
             message["name"] = part.name
-        writer.extra_members(part)
+        message |= writer.extra_members(part)
         if members := writer.message_members(turn, (part,)):
             message |= members
         messages.append(message)

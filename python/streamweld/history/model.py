@@ -36,6 +36,7 @@ __all__ = [
     "Origin",
     "Part",
     "Path",
+    "ReadParts",
     "Reasoning",
     "Result",
     "Role",
@@ -220,6 +221,12 @@ class Call(_Part):
     provider_executed: bool = False
     custom: bool = False
     parsed: Any = MISSING
+
+
+class ReadParts(tuple["Text | Media | Opaque", ...]):
+    """The parts of a result as they were read. A pass that changes the content of the result replaces the tuple."""
+
+    __slots__ = ()
 
 
 @_part

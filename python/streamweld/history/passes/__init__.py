@@ -76,6 +76,7 @@ ORDER: Final[tuple[tuple[_Run, str | None, Callable[[Mapping[str, Any]], bool] |
     (ids.run, None, _has("tool_id")),
     (signatures.run, "calls", None),
     (signatures.run_texts, "signed_texts", None),
+    (signatures.run_places, None, signatures.reads_extra_content),
     (content.run, None, None),
     (items.run, None, _has(*items.CONSTRAINTS)),
     (order.run, "calls", _has("call_order", "content_or_calls", "calls_together")),

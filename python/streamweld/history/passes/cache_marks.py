@@ -69,6 +69,9 @@ class _Marks:
     def turns(self, turns: list[Turn]) -> list[Turn]:
         out: list[Turn] = []
         for turn in turns:
+            if not any(map(_is_marked, turn.parts)):
+                out.append(turn)
+                continue
             parts = [self._of_part(part) for part in turn.parts]
             self._of_messages(parts)
             parts = self._of_points(parts, out)
@@ -143,6 +146,13 @@ class _Marks:
         return copied(part, extra={**_without(part.extra), name: mark})
 
 
+def _is_marked(part: Part) -> bool:
+    """Return whether the part or its message may have a mark. This quick test rejects most parts."""
+    if part.extra or type(part) is Opaque or (part.origin is not None and _NAME in part.origin.extra):
+        return True
+    return type(part) is Result and any(inner.extra for inner in part.parts)
+
+
 def _is_foreign(part: Part, family: str) -> bool:
     return part.origin is None or part.origin.dialect != family
 
@@ -168,7 +178,7 @@ def _ttl(mark: Any) -> str | None:
 
 def _ttl_of_point(part: Opaque) -> str | None:
     raw = members_of(part.raw)
-    return _lifetime(raw[CACHE_POINT], "default") if raw.keys() == {CACHE_POINT} else None
+    return _lifetime(raw[CACHE_POINT], "default") if list(raw) == [CACHE_POINT] else None
 
 
 def _lifetime(mark: Any, kind: str) -> str | None:

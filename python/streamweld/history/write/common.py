@@ -103,11 +103,11 @@ class Writer:
         """
         if not part.extra:
             return {}
-        kept = NestedPath if self.own(part) else str
+        mine = self.own(part)
         own = {
             str(name): value
             for name, value in part.extra.items()
-            if isinstance(name, SharedMember) or not isinstance(name, kept)
+            if isinstance(name, SharedMember) or (mine and not isinstance(name, NestedPath))
         }
         if id(part) not in self._lost:
             self._lost.add(id(part))

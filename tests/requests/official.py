@@ -18,7 +18,7 @@ __all__ = ["GATEWAY_MEMBERS", "complaints"]
 # https://docs.z.ai/guides/capabilities/thinking-mode;
 # https://github.com/volcengine/volcengine-go-sdk/blob/master/service/arkruntime/model/chat_completion.go;
 # https://api-docs.deepseek.com/guides/thinking_mode; https://platform.moonshot.ai/docs/api/chat;
-# https://openrouter.ai/docs/api-reference/parameters;
+# https://openrouter.ai/docs/api-reference/parameters; https://docs.litellm.ai/docs/reasoning_content;
 # https://console.groq.com/docs/service-tiers (values that OpenAI does not have)
 GATEWAY_MEMBERS: Final = {
     "groq": {"service_tier"},
@@ -27,7 +27,12 @@ GATEWAY_MEMBERS: Final = {
     "zai": {"thinking"},
     "volcengine": {"thinking"},
     "openrouter": {"reasoning", "top_k"},
+    "litellm": {"thinking"},
 }
+# Members of a tool definition that a gateway documents in addition to OpenAI's:
+# https://docs.litellm.ai/docs/completion/prompt_caching;
+# https://openrouter.ai/docs/agent-sdk/typescript/api-reference/models/chatfunctiontoolfunction
+GATEWAY_TOOL_MEMBERS: Final = {"litellm": {"cache_control"}, "openrouter": {"cache_control"}}
 # Types of tools that a gateway documents in addition to OpenAI's: https://docs.z.ai/guides/tools/web-search;
 # https://console.groq.com/docs/tool-use/built-in-tools; https://openrouter.ai/docs/guides/features/server-tools;
 # https://platform.moonshot.ai/docs/guide/use-web-search
@@ -104,7 +109,12 @@ def complaints(target: str, gateway: str, payload: Any) -> list[str]:
                 rest = {name: value for name, value in rest.items() if name not in GATEWAY_MEMBERS.get(gateway, ())}
                 own = GATEWAY_TOOLS.get(gateway, ())
                 if "tools" in rest:
-                    rest["tools"] = [tool for tool in rest["tools"] if tool["type"] not in own]
+                    more = GATEWAY_TOOL_MEMBERS.get(gateway, set())
+                    rest["tools"] = [
+                        {name: value for name, value in tool.items() if name not in more}
+                        for tool in rest["tools"]
+                        if tool["type"] not in own
+                    ]
             if target == "anthropic" and not re.search(
                 r"claude-(opus|sonnet|haiku|fable)-(4-[7-9]|[5-9])", str(rest.get("model"))
             ):

@@ -48,8 +48,16 @@ def gemini(model: str, thinking: Any = None, **more: Any) -> dict[str, Any]:
     return {"model": model, "contents": [{"role": "user", "parts": [{"text": "hi"}]}], **extra, **more}
 
 
+def marked(number: int) -> Any:
+    return [{"type": "text", "text": str(n), "cache_control": {"type": "ephemeral"}} for n in range(number)]
+
+
 MIXED: Any = [{"functionDeclarations": [{"name": "get"}]}, {"googleSearch": {}}]
 SERVER: Any = {"includeServerSideToolInvocations": True}
+
+
+def declared(schema: Any) -> dict[str, Any]:
+    return gemini("m", tools=[{"functionDeclarations": [{"name": "get", "parameters": schema}]}])
 
 
 def bedrock(thinking: Any = None, **more: Any) -> dict[str, Any]:
@@ -133,6 +141,17 @@ WRONG: list[tuple[str, str, str | None, Any, Any]] = [
         None,
         {"max_tokens": 9000, **LOOP, "thinking": THINKS},
         {"max_tokens": 9000, **LOOP},
+    ),
+    (
+        "thinking_unsigned",
+        "anthropic",
+        None,
+        {
+            "max_tokens": 9000,
+            "messages": [*ASKED["messages"], {"role": "assistant", "content": "{"}],
+            "thinking": THINKS,
+        },
+        {"max_tokens": 9000, "messages": [*ASKED["messages"], {"role": "assistant", "content": "{"}]},
     ),
     (
         "option_conflict",
@@ -316,6 +335,73 @@ WRONG: list[tuple[str, str, str | None, Any, Any]] = [
             "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["get"]}},
         },
     ),
+    ("cache_marks", "anthropic", None, {"max_tokens": 9, "system": marked(5)}, {"max_tokens": 9, "system": marked(4)}),
+    (
+        "cache_marks",
+        "anthropic",
+        None,
+        {"max_tokens": 9, "cache_control": {"type": "ephemeral"}, "messages": [{"role": "user", "content": marked(4)}]},
+        {"max_tokens": 9, "cache_control": {"type": "ephemeral"}, "messages": [{"role": "user", "content": marked(3)}]},
+    ),
+    (
+        "cache_marks",
+        "bedrock-converse",
+        None,
+        bedrock(system=[{"text": "s"}, *[{"cachePoint": {"type": "default"}}] * 5]),
+        bedrock(system=[{"text": "s"}, *[{"cachePoint": {"type": "default"}}] * 4]),
+    ),
+    ("tools_empty", "openai-chat", None, {"tools": []}, {"tools": [GET]}),
+    ("tools_empty", "openai-chat", None, {"functions": []}, {}),
+    ("option_alone", "openai-chat", None, {"parallel_tool_calls": True}, {"parallel_tool_calls": True, "tools": [GET]}),
+    (
+        "option_alone",
+        "openai-chat",
+        None,
+        {"stream_options": {"include_usage": True}},
+        {"stream_options": {"include_usage": True}, "stream": True},
+    ),
+    ("option_alone", "openai-chat", None, {"top_logprobs": 2}, {"top_logprobs": 2, "logprobs": True}),
+    ("option_conflict", "openai-chat", None, {"max_tokens": 1, "max_completion_tokens": 1}, {"max_tokens": 1}),
+    (
+        "option_conflict",
+        "responses",
+        None,
+        {"input": "hi", "previous_response_id": "resp_1", "conversation": "conv_1"},
+        {"input": "hi", "conversation": "conv_1"},
+    ),
+    ("option_shape", "openai-chat", None, {"metadata": {"n": 1}}, {"metadata": {"n": "1"}}),
+    ("option_form", "openai-chat", None, {"metadata": {"k": "v" * 513}}, {"metadata": {"k": "v" * 512}}),
+    ("option_form", "responses", None, {"input": "hi", "metadata": {"k" * 65: ""}}, {"input": "hi", "metadata": {}}),
+    ("option_form", "bedrock-converse", None, bedrock(requestMetadata={"k": "é"}), bedrock(requestMetadata={"k": "e"})),
+    ("tool_choice_alone", "openai-chat", None, {"tool_choice": "auto"}, {"tool_choice": "auto", "tools": [GET]}),
+    (
+        "tool_description",
+        "bedrock-converse",
+        None,
+        bedrock(toolConfig={"tools": [{"toolSpec": {**BEDROCK_TOOLS[0]["toolSpec"], "description": ""}}]}),
+        bedrock(toolConfig={"tools": BEDROCK_TOOLS}),
+    ),
+    (
+        "schema_member",
+        "gemini",
+        None,
+        declared({"type": "OBJECT", "properties": {"a": {"type": "STRING", "const": "x"}}}),
+        declared({"type": "OBJECT", "properties": {"const": {"type": "STRING", "min_length": "1"}}}),
+    ),
+    (
+        "schema_member",
+        "gemini",
+        "vertex",
+        declared({"type": "OBJECT", "properties": {"a": {"type": ["STRING", "NULL"]}}}),
+        declared({"type": "OBJECT", "additionalProperties": {"type": "STRING"}}),
+    ),
+    (
+        "schema_member",
+        "gemini",
+        None,
+        gemini("m", generationConfig={"responseSchema": {"anyOf": [{"items": {"$ref": "#"}}]}}),
+        gemini("m", generationConfig={"responseJsonSchema": {"$ref": "#"}}),
+    ),
     ("tool_choice_alone", "openai-chat", None, {"tool_choice": "required"}, {"tool_choice": "none"}),
 ]
 
@@ -371,6 +457,26 @@ def test_vital_options_can_be_refused() -> None:
     assert [loss.feature for loss in done.losses] == ["seed"]
     with pytest.raises(UsageError):
         requests.RequestPolicy(vital="maybe")  # type: ignore[arg-type]
+
+
+def test_a_reference_to_earlier_turns_at_a_gateway_without_them() -> None:
+    """The loss has the same reason as for another API, and is vital, although the messages are not translated."""
+    request = {"model": "m", "input": "hi", "previous_response_id": "resp_1"}
+    gateways: list[tuple[Any, Any]] = [
+        ("responses", "openrouter"),
+        ("responses", {"name": "mine", "like": "openai-responses", "constraints": {"stored_responses": False}}),
+        ("anthropic", None),
+    ]
+    reasons = set()
+    for target, gateway in gateways:
+        done = requests.convert(request, source="responses", target=target, gateway=gateway)
+        assert "previous_response_id" not in done.payload
+        (loss,) = [loss for loss in done.losses if loss.feature == "previous_response_id"]
+        reasons.add(loss.why)
+        policy = requests.RequestPolicy(vital="raise")
+        with pytest.raises(HistoryError, match="previous_response_id: the earlier turns"):
+            requests.convert(request, source="responses", target=target, gateway=gateway, policy=policy)
+    assert len(reasons) == 1
 
 
 def test_a_policy_of_histories_will_do() -> None:

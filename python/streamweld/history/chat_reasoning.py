@@ -5,7 +5,8 @@ MiniMax list texts, summaries, signatures and encrypted reasoning in `reasoning_
 (https://openrouter.ai/docs/use-cases/reasoning-tokens); the `format` of each detail identifies the vendor that issued
 it. Google's endpoint puts the signature of a call, or of the message's text, into `extra_content`
 (https://ai.google.dev/gemini-api/docs/thought-signatures). LiteLLM puts the signature of a call into its
-`provider_specific_fields`, and lists those of all parts in the message's (https://docs.litellm.ai/blog/gemini_3).
+`provider_specific_fields`, and lists those of all parts in the message's (https://docs.litellm.ai/blog/gemini_3). It
+puts the reasoning items of the Responses API into `reasoning_items` (https://github.com/BerriAI/litellm/pull/24690).
 
 A target has the member if the constraint `members` of its profile lists it.
 """
@@ -26,10 +27,13 @@ __all__ = [
     "DETAILS",
     "EXTRA_CONTENT",
     "PROVIDER_FIELDS",
+    "REASONING_ITEMS",
     "SIGNATURE_MEMBERS",
     "THINKING_BLOCKS",
     "call_signature",
     "detailed_proof",
+    "holds_only",
+    "is_in_place",
     "issuer_of",
     "lists_one_text",
     "member_signature",
@@ -45,13 +49,15 @@ __all__ = [
 Json: TypeAlias = Mapping[str, Any]
 DETAILS: Final = "reasoning_details"
 THINKING_BLOCKS: Final = "thinking_blocks"
+REASONING_ITEMS: Final = "reasoning_items"
 EXTRA_CONTENT: Final = "extra_content"
 PROVIDER_FIELDS: Final = "provider_specific_fields"
 _SIGNATURES: Final = "thought_signatures"
-# The members of a call that may contain its signature, in the order in which they are read, with the path in them.
-SIGNATURE_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
-    EXTRA_CONTENT: ("google", "thought_signature"),
-    PROVIDER_FIELDS: ("thought_signature",),
+# The members of a call that may contain its signature, in the order in which they are read, with the paths in them; the
+# first path is written. `vertex`: https://github.com/8monkey-ai/hebo-gateway/issues/226
+SIGNATURE_MEMBERS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
+    EXTRA_CONTENT: (("google", "thought_signature"), ("vertex", "thought_signature")),
+    PROVIDER_FIELDS: (("thought_signature",),),
 }
 _ISSUERS: Final = {
     "anthropic-claude-v1": "anthropic",
@@ -80,16 +86,35 @@ def call_signature(entry: Json) -> str | None:
 
 def member_signature(entry: Json, name: str) -> str | None:
     """Return the signature in this member of a call or message, or None."""
-    value: Any = entry.get(name)
-    for step in SIGNATURE_MEMBERS[name]:
-        value = members_of(value).get(step)
-    return value if isinstance(value, str) and value else None
+    for path in SIGNATURE_MEMBERS[name]:
+        value: Any = entry.get(name)
+        for step in path:
+            value = members_of(value).get(step)
+        if isinstance(value, str) and value:
+            return value
+    return None
 
 
 def signature_value(name: str, signature: str) -> Any:
     """Return the value of a member that contains only this signature."""
-    value: Any = signature
-    for step in reversed(SIGNATURE_MEMBERS[name]):
+    return _nested(SIGNATURE_MEMBERS[name][0], signature)
+
+
+def holds_only(entry: Json, name: str, signature: str) -> bool:
+    """Return whether a member of a call or message contains this signature and nothing else."""
+    return any(entry.get(name) == _nested(path, signature) for path in SIGNATURE_MEMBERS[name])
+
+
+def is_in_place(entry: Json, name: str) -> bool:
+    """Return whether this member of a call or message contains its signature where it is written."""
+    value: Any = entry.get(name)
+    for step in SIGNATURE_MEMBERS[name][0]:
+        value = members_of(value).get(step)
+    return isinstance(value, str) and bool(value)
+
+
+def _nested(path: tuple[str, ...], value: Any) -> Any:
+    for step in reversed(path):
         value = {step: value}
     return value
 
@@ -135,6 +160,8 @@ def reasoning_member(part: Reasoning, facts: Json, listed: Collection[str]) -> s
     signed = bool(part.signature or part.encrypted)
     if facts.get("details") and (signed or part.member == DETAILS):
         return DETAILS
+    if REASONING_ITEMS in listed and part.member == REASONING_ITEMS and not part.touched:
+        return REASONING_ITEMS
     if THINKING_BLOCKS in listed:
         kept = part.member == THINKING_BLOCKS and not part.touched
         if kept or (signed and part.issuer in _SIGNS_BLOCKS):

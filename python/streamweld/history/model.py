@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 __all__ = [
+    "CACHE_POINT",
     "EMPTY",
     "MISSING",
     "ApprovalRequest",
@@ -35,9 +36,11 @@ __all__ = [
     "Origin",
     "Part",
     "Path",
+    "ReadParts",
     "Reasoning",
     "Result",
     "Role",
+    "SharedMember",
     "Text",
     "Turn",
     "arguments_object",
@@ -91,6 +94,16 @@ class NestedPath(str):
     __slots__ = ()
 
 
+class SharedMember(str):
+    """Name of an extra member that the target has, too. It is written although the block is of another dialect."""
+
+    __slots__ = ()
+
+
+# Bedrock's mark of the end of a cached prefix, which is written as a block after the part.
+CACHE_POINT: Final = SharedMember("cachePoint")
+
+
 @dataclass(slots=True, eq=False)
 class Origin:
     """One message (or item) of the source.
@@ -135,7 +148,7 @@ class _Part:
     `at`: index of the part in its origin. `raw`: the source object. `touched`: whether a pass changed the part, which
     makes `raw` stale. `extra`: members of `raw` for which the model has no field. They are kept when writing the same
     dialect and lost in others. Members of nested objects have a `NestedPath` key and are lost whenever the block is
-    rewritten.
+    rewritten. Members that the target's dialect has, too, have a `SharedMember` key.
     """
 
     origin: Origin | None = None
@@ -208,6 +221,12 @@ class Call(_Part):
     provider_executed: bool = False
     custom: bool = False
     parsed: Any = MISSING
+
+
+class ReadParts(tuple["Text | Media | Opaque", ...]):
+    """The parts of a result as they were read. A pass that changes the content of the result replaces the tuple."""
+
+    __slots__ = ()
 
 
 @_part

@@ -8,6 +8,7 @@ The checker uses the same tables as `convert`, but shares no code with it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -84,6 +85,11 @@ def check(
     found.efforts()
     found.tools()
     found.claude()
+    found.cache_marks()
+    if profile.target == "openai-chat":
+        found.chat()
+    if profile.target == "bedrock-converse":
+        found.bedrock()
     if profile.target == "gemini":
         found.gemini()
     if profile.target == "responses":
@@ -138,6 +144,8 @@ class _Checker:
                     self.add("option_unsupported", steps(path), f"{option.word} {value}")
                 else:
                     self._bounds(option, path, value)
+            if option.alone and len(present) > 1:
+                self.add("option_conflict", steps(present[1]), " and ".join(present))
             if option.required.get(self.target) is not None and not present:
                 self.add("option_required", steps(paths[0]), paths[0])
 
@@ -170,6 +178,12 @@ class _Checker:
             if (low is not None and value < low) or (high is not None and value > high):
                 self.add("option_bounds", steps(path), f"{option.word} {value}")
             return
+        if option.entries:
+            for name, entry in object_of(value).items():
+                if not isinstance(entry, str) and self.target in option.entries:
+                    self.add("option_shape", (*steps(path), name), f"{option.word} has type {type(entry).__name__}")
+                elif not option.fits_entry(name, entry, self.target):
+                    self.add("option_form", (*steps(path), name), option.word)
         most = option.max_items.get(self.target)
         if most is not None and not isinstance(value, str) and hasattr(value, "__len__") and len(value) > most:
             self.add(
@@ -204,6 +218,28 @@ class _Checker:
                 if inner.get("strict") is True and not _requires_all(inner.get("parameters")):
                     self.add("tool_strict", ("tools", n), str(inner.get("name")))
         self._choice(names, count)
+
+    def chat(self) -> None:
+        """Check for empty lists of tools, and for options without the option that they require."""
+        request = self.request
+        for name in ("tools", "functions"):
+            if is_list(request.get(name)) and not request[name]:
+                self.add("tools_empty", (name,), name)
+        if request.get("stream_options") is not None and request.get("stream") is not True:
+            self.add("option_alone", ("stream_options",), "stream_options without stream")
+        if request.get("top_logprobs") is not None and request.get("logprobs") is not True:
+            self.add("option_alone", ("top_logprobs",), "top_logprobs without logprobs")
+        if not request.get("tools") and not request.get("functions"):
+            if request.get("parallel_tool_calls") is not None:
+                self.add("option_alone", ("parallel_tool_calls",), "parallel_tool_calls without tools")
+            if request.get("tool_choice") == "auto":
+                self.add("tool_choice_alone", ("tool_choice",))
+
+    def bedrock(self) -> None:
+        """Check for empty descriptions of tools."""
+        for n, tool in enumerate(listed(at(self.request, "toolConfig.tools"))):
+            if at(object_of(tool), "toolSpec.description") == "":
+                self.add("tool_description", ("toolConfig", "tools", n), str(at(object_of(tool), "toolSpec.name")))
 
     def _has_calls(self) -> bool:
         messages = [object_of(message) for message in listed(self.request.get("messages"))]
@@ -351,8 +387,26 @@ class _Checker:
             {str(block["type"])} if "type" in block else set(block)
             for block in map(object_of, listed(last.get("content")))
         ]
-        if any(api["call"] in kinds for kinds in blocks) and blocks[0].isdisjoint(api["thinking_blocks"]):
+        begins = bool(blocks) and not blocks[0].isdisjoint(api["thinking_blocks"])
+        prefilled = bool(turns) and turns[-1].get("role") == "assistant"
+        if (prefilled or any(api["call"] in kinds for kinds in blocks)) and not begins:
             self.add("thinking_unsigned", ("messages", turns.index(last)), "the last assistant message")
+
+    def cache_marks(self) -> None:
+        """Check the number of marks in tools, system prompt and messages, and of Anthropic's top-level mark."""
+        most = spec("cache_marks")["max"].get(self.target)
+        if most is None:
+            return
+        tools = listed(self.request.get("tools")) or listed(at(self.request, "toolConfig.tools"))
+        given = [*tools, *listed(self.request.get("system"))]
+        for message in listed(self.request.get("messages")):
+            for block in listed(object_of(message).get("content")):
+                given.append(block)
+                given += listed(object_of(block).get("content"))
+        count = sum("cache_control" in entry or "cachePoint" in entry for entry in map(object_of, given))
+        count += "cache_control" in self.request
+        if count > most:
+            self.add("cache_marks", (), f"{count}; at most {most} are allowed")
 
     def gemini(self) -> None:
         """Check the values of the thinking options, and built-in tools together with functions."""
@@ -376,10 +430,36 @@ class _Checker:
             needs_option = "server_tool_calls" not in self.facts.get("lacks", ())
             if not facts["mixed_tools"] or (needs_option and not enabled):
                 self.add("tools_mixed", ("tools", built_in[0]))
+        for n, entry in enumerate(entries):
+            for m, declared in enumerate(map(object_of, listed(entry.get("functionDeclarations")))):
+                for name in ("parameters", "response"):
+                    self._schema(declared.get(name), ("tools", n, "functionDeclarations", m, name))
+        self._schema(at(self.request, "generationConfig.responseSchema"), ("generationConfig", "responseSchema"))
+
+    def _schema(self, schema: Any, path: Sequence[str | int]) -> None:
+        """Check that a schema has only members of Gemini's type Schema."""
+        table = spec("gemini_schema")
+        known = {*table["members"], *table["more"].get(self.profile.name, ())}
+        known |= {re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name) for name in known}
+        waiting = [(schema, tuple(path))]
+        while waiting:
+            value, at_value = waiting.pop()
+            given = object_of(value)
+            for name, member in given.items():
+                if name not in known or (name == "type" and is_list(member)):
+                    self.add("schema_member", (*at_value, name), name)
+                elif name in ("properties", "defs"):
+                    waiting += [(one, (*at_value, name, key)) for key, one in object_of(member).items()]
+                elif name in ("anyOf", "any_of"):
+                    waiting += [(one, (*at_value, name, n)) for n, one in enumerate(listed(member))]
+                elif name in ("items", "additionalProperties", "additional_properties"):
+                    waiting.append((member, (*at_value, name)))
 
     def responses(self) -> None:
-        """Check that a request with `store: false` asks for encrypted reasoning."""
+        """Check for two references to earlier turns, and that a request with `store: false` asks for its reasoning."""
         request = self.request
+        if request.get("conversation") is not None and request.get("previous_response_id") is not None:
+            self.add("option_conflict", ("previous_response_id",), "conversation and previous_response_id")
         include = request.get("include")
         asks = is_list(include) and "reasoning.encrypted_content" in cast("Sequence[Any]", include)
         reasons = at(request, "reasoning.effort") not in (None, "none") or at(request, "reasoning.summary") is not None

@@ -6,9 +6,9 @@ they concern in each.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.requests.tables import at, claude_facts, is_list, object_of, put, remove, spec, thawed
+from streamweld.requests.tables import at, claude_facts, listed, object_of, put, remove, spec, thawed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,7 +131,7 @@ class _Claude:
                 what = "changed thinking from a budget to adaptive, because the model does not accept a budget"
                 self._approximate("option_approximated", {"type": "adaptive"}, what)
         if self.thinking.get("type") == "enabled" and not self._begins_with_thinking():
-            if "adaptive" in kinds:
+            if "adaptive" in kinds and not self._prefilled():
                 what = "changed thinking from a budget to adaptive, which accepts turns without a thinking block"
                 self._approximate("thinking_unsigned", {"type": "adaptive"}, what)
             else:
@@ -164,17 +164,23 @@ class _Claude:
         else:
             self.write("thinking", dict(self.facts["off"]))
 
-    def _begins_with_thinking(self) -> bool:
-        """Return whether the last assistant message begins with thinking, or has no tool calls.
+    def _prefilled(self) -> bool:
+        """Return whether the last message is the beginning of the response."""
+        messages = listed(self.made.get("messages"))
+        return bool(messages) and object_of(messages[-1]).get("role") == "assistant"
 
-        If thinking has the type `enabled`, the API rejects an unfinished tool turn that does not begin with thinking.
+    def _begins_with_thinking(self) -> bool:
+        """Return whether the last assistant message begins with thinking, or does not have to.
+
+        If thinking has the type `enabled`, the API rejects an unfinished tool turn that does not begin with thinking,
+        and a beginning of the response that does not.
         """
-        messages = [object_of(message) for message in cast("Sequence[Any]", self.made.get("messages") or ())]
+        messages = [object_of(message) for message in listed(self.made.get("messages"))]
         last = next((message for message in reversed(messages) if message.get("role") == "assistant"), None)
-        content = None if last is None else last.get("content")
-        blocks = [self._kinds(block) for block in cast("Sequence[Any]", content)] if is_list(content) else []
-        calls = any(self.api["call"] in kinds for kinds in blocks)
-        return not calls or not blocks[0].isdisjoint(self.api["thinking_blocks"])
+        blocks = [self._kinds(block) for block in listed(None if last is None else last.get("content"))]
+        if not self._prefilled() and not any(self.api["call"] in kinds for kinds in blocks):
+            return True
+        return bool(blocks) and not blocks[0].isdisjoint(self.api["thinking_blocks"])
 
     def _kinds(self, block: Any) -> set[str]:
         """Return the type of a content block. In Converse, it is the name of a member."""

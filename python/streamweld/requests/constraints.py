@@ -31,6 +31,7 @@ __all__ = ["ENCRYPTED", "apply", "include", "require"]
 
 ENCRYPTED: Final = "reasoning.encrypted_content"
 _LOGPROBS: Final = "message.output_text.logprobs"
+_REQUIRES: Final = {"top_logprobs": "logprobs", "stream_options": "stream"}  # option of Chat Completions -> the other
 _FAMILIES: Final = {"openai-chat": "chat", "mistral": "chat"}
 
 
@@ -42,6 +43,7 @@ def apply(context: RequestContext, made: dict[str, Any]) -> None:
             claude.apply(context, made)
         case "bedrock-converse":
             claude.apply(context, made)
+            _descriptions(context, made)
             _tools_of_calls(context, made)
         case "responses":
             _effort(context, made, "reasoning.effort")
@@ -54,8 +56,7 @@ def apply(context: RequestContext, made: dict[str, Any]) -> None:
                 and "include_usage" not in _lacks(context)
             ):
                 put(made, "stream_options.include_usage", True)
-            if made.get("top_logprobs") and made.get("logprobs") is None:
-                made["logprobs"] = True
+            _alone(context, made)
         case "gemini":
             gemini.apply(context, made)
         case _:
@@ -94,7 +95,38 @@ def _effort(context: RequestContext, made: dict[str, Any], path: str) -> None:
         context.lose("reasoning", origin, "the model does not reason", effort)
 
 
+# --- Chat Completions
+
+
+def _alone(context: RequestContext, made: dict[str, Any]) -> None:
+    """Remove empty lists of tools, and options without the option that they require."""
+    for name in ("tools", "functions"):
+        if is_list(made.get(name)) and not made[name]:
+            context.edit("tools_empty", (name,), f"dropped an empty list in {name}", made.pop(name))
+    if made.get("top_logprobs") and made.get("logprobs") is None:
+        made["logprobs"] = True
+    for name, other in _REQUIRES.items():
+        if made.get(name) is not None and made.get(other) is not True:
+            context.edit("option_alone", context.origin(name), f"dropped, because {other} is not true", made.pop(name))
+
+
 # --- Bedrock
+
+
+def _descriptions(context: RequestContext, made: dict[str, Any]) -> None:
+    """Remove the empty descriptions of tools."""
+    tools = listed(at(made, "toolConfig.tools"))
+    sound: list[Any] = []
+    for n, tool in enumerate(tools):
+        inner = object_of(object_of(tool).get("toolSpec"))
+        if inner.get("description") != "":
+            sound.append(tool)
+            continue
+        context.edit("tool_description", ("toolConfig", "tools", n), "dropped an empty description", "")
+        rest = {name: value for name, value in inner.items() if name != "description"}
+        sound.append({**tool, "toolSpec": rest})
+    if any(one is not tool for one, tool in zip(sound, tools, strict=True)):
+        put(made, "toolConfig.tools", sound)
 
 
 def _tools_of_calls(context: RequestContext, made: dict[str, Any]) -> None:
@@ -120,6 +152,10 @@ def _tools_of_calls(context: RequestContext, made: dict[str, Any]) -> None:
 
 def _responses(context: RequestContext, made: dict[str, Any]) -> None:
     lacks = _lacks(context)
+    if made.get("conversation") is not None and made.get("previous_response_id") is not None:
+        why = "conversation refers to the earlier turns, too, and the API does not accept both"
+        path = context.origin("previous_response_id")
+        context.lose("previous_response_id", path, why, made.pop("previous_response_id"), vital=True)
     if not context.same and made.get("store") is None and "store" not in lacks:
         context.edit("stateless", ("store",), "added store = false")
         made["store"] = False

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from streamweld import history
 from streamweld._messages import hinted
 from streamweld._sdk_objects import plain
 from streamweld.errors import HistoryError, UsageError
 from streamweld.history import HistoryPolicy
-from streamweld.history.payload import plain_items
+from streamweld.history.payload import STORED, plain_items
 from streamweld.history.places import converted_before, error_before
 from streamweld.history.profiles import resolve, target_name
 from streamweld.requests import (
     answer_format,
+    cache_marks,
     constraints,
     legacy,
     options,
@@ -28,7 +29,7 @@ from streamweld.requests import (
 from streamweld.requests.context import RequestContext
 from streamweld.requests.names import Names
 from streamweld.requests.policy import RequestPolicy
-from streamweld.requests.tables import object_of, spec
+from streamweld.requests.tables import MODEL, object_of, spec
 
 if TYPE_CHECKING:
     from streamweld._literals import Source, Target
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from streamweld.requests.tables import Json
 
 __all__ = ["Conversion", "convert"]
-
-_MODEL: Final = {"bedrock-converse": "modelId"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +108,7 @@ def _converted(
     normal, moved = spelling.normal(given, known, profile.target)
     context = RequestContext(normal, given, known, profile, policy, moved=moved)
     legacy.modernize(context)
+    cache_marks.limit(context)
     done = _history(context, provider)
     names = Names(context)
     if context.same:
@@ -143,13 +143,15 @@ def _history(context: RequestContext, provider: str | None) -> history.Conversio
     own = spec("history")[context.source]
     context.used.update((name,) for name in own)
     part = {name: given[name] for name in own if given.get(name) is not None}
-    if context.same:  # thinking is converted with the other options
-        part = {name: value for name, value in given.items() if name != "thinking"}
+    continued = context.same and context.profile.constraints.get("stored_responses") is not False
+    if context.same:  # thinking and references to turns that the target does not store are converted with other options
+        apart = {"thinking"} if continued else {"thinking", *STORED}
+        part = {name: value for name, value in given.items() if name not in apart}
     elif "model" in given:
         part["model"] = given["model"]
     policy = context.policy.history
-    stateful = given.get("previous_response_id") is not None or given.get("conversation") is not None
-    if stateful and not context.same and policy.orphan_result == "synthesise":
+    stateful = any(given.get(name) is not None for name in STORED)
+    if stateful and not continued and policy.orphan_result == "synthesise":
         policy = replace(policy, orphan_result="text")  # the server stores the calls, so they must not be synthesized
     store = given.get("store")
     if not isinstance(store, bool):
@@ -176,10 +178,10 @@ def _tools_of(context: RequestContext) -> Any:
 
 def _translated(context: RequestContext, payload: Json, names: Names) -> dict[str, Any]:
     made: dict[str, Any] = {}
-    model = context.request.get(_MODEL.get(context.source, "model"))
-    context.used.add((_MODEL.get(context.source, "model"),))
+    model = context.request.get(MODEL.get(context.source, "model"))
+    context.used.add((MODEL.get(context.source, "model"),))
     if model is not None:
-        made[_MODEL.get(context.target, "model")] = model
+        made[MODEL.get(context.target, "model")] = model
     own = spec("history")[context.target]
     made |= {name: payload[name] for name in (*own[1:], own[0]) if name in payload}
     kept = tools.accepted(tools.read(context), context)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from streamweld.requests import schemas
 from streamweld.requests.tables import (
     at,
     listed,
@@ -35,6 +36,7 @@ def apply(context: RequestContext, made: dict[str, Any]) -> None:
     facts = model_facts("gemini", made.get("model"))
     _thinking(context, made, facts)
     _tools(context, made, facts)
+    _schemas(context, made)
     if at(made, "generationConfig.logprobs") and at(made, "generationConfig.responseLogprobs") is None:
         put(made, "generationConfig.responseLogprobs", True)
 
@@ -58,6 +60,36 @@ def _thinking(context: RequestContext, made: dict[str, Any], facts: Json) -> Non
             what = f"changed the budget from {budget} to {tokens} tokens"
             context.edit("option_bounds", context.origin(_BUDGET), what, budget)
             put(made, _BUDGET, tokens)
+
+
+def _schemas(context: RequestContext, made: dict[str, Any]) -> None:
+    """Move schemas with members that Gemini's type `Schema` does not have to the member for JSON Schema."""
+    entries = [object_of(entry) for entry in listed(made.get("tools"))]
+    new: list[Json] = []
+    for n, entry in enumerate(entries):
+        functions = listed(entry.get(_FUNCTIONS))
+        sound = [_with_json_schema(context, one, ("tools", n, _FUNCTIONS, m)) for m, one in enumerate(functions)]
+        same = all(one is other for one, other in zip(sound, functions, strict=True))
+        new.append(entry if same else {**entry, _FUNCTIONS: sound})
+    if any(one is not entry for one, entry in zip(new, entries, strict=True)):
+        made["tools"] = new
+    if "generationConfig" in made:
+        made["generationConfig"] = _with_json_schema(context, made["generationConfig"], ("generationConfig",))
+
+
+def _with_json_schema(context: RequestContext, holder: Any, path: tuple[str | int, ...]) -> Any:
+    """Return a function declaration or the generation options with schemas that Gemini accepts."""
+    for name, other in spec("gemini_schema")["json_schema"].items():
+        given = object_of(holder)
+        if given.get(name) is None or given.get(other) is not None:
+            continue
+        member = schemas.foreign_to_gemini(given[name], context.profile.name)
+        if member is not None:
+            what = f"moved the schema to {other}, because {name} does not have {member}"
+            context.edit("schema_member", (*path, name), what)
+            schema = schemas.from_gemini(given[name])
+            holder = {(other if key == name else key): (schema if key == name else given[key]) for key in given}
+    return holder
 
 
 def _tools(context: RequestContext, made: dict[str, Any], facts: Json) -> None:

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
-from streamweld.requests.tables import at, is_list, object_of, options, put, remove, spec, steps
+from streamweld.history.payload import STORED
+from streamweld.requests.tables import MODEL, at, is_list, object_of, options, put, remove, spec, steps
 
 if TYPE_CHECKING:
     from streamweld.requests.context import RequestContext
@@ -25,7 +26,7 @@ def translate(context: RequestContext, made: dict[str, Any], *, tools: bool) -> 
         if found is None or option.word in context.done:
             continue
         path, value = found
-        target_path = _path_in(option, context, path)
+        target_path = _path_in(option, context, path, made)
         if unfit(option, value):
             context.lose(option.word, steps(path), "the value has the wrong type for this option", value)
             _remove(context, made, path)
@@ -34,7 +35,8 @@ def translate(context: RequestContext, made: dict[str, Any], *, tools: bool) -> 
         alone = context.target in option.needs_tools and not tools
         default = context.target in option.negated and value_sent in option.implied and not context.same
         if target_path is None or alone or default or _excluded(option, context, made):
-            _left_out(option, context, path, value, value_sent)
+            why = "the request has no tools" if alone and target_path is not None else option.why
+            _left_out(option, context, path, value, value_sent, why)
             _remove(context, made, path)
             continue
         new = _fitted(option, context, path, _worded(option, context, path, value_sent))
@@ -45,12 +47,16 @@ def translate(context: RequestContext, made: dict[str, Any], *, tools: bool) -> 
             context.written[target_path] = steps(path)
 
 
-def _path_in(option: Option, context: RequestContext, path: str) -> str | None:
+def _path_in(option: Option, context: RequestContext, path: str, made: dict[str, Any]) -> str | None:
     """Return the path at which the option is written.
 
     If source and target are the same API, an alternative name of the option is kept.
     """
-    target_path = option.path_in(context.target, context.facts)
+    if option.word in STORED and context.profile.constraints.get("stored_responses") is False:
+        return None
+    if context.same and path in option.models.get(context.target, ()):
+        return path
+    target_path = option.path_in(context.target, context.facts, made.get(MODEL.get(context.target, "model")))
     if context.same and target_path is not None and path in option.paths.get(context.target, ()):
         return target_path if option.word in context.facts.get("renamed", ()) else path
     return target_path
@@ -133,16 +139,16 @@ def _renamed(context: RequestContext) -> Mapping[str, str]:
     return found
 
 
-def _left_out(option: Option, context: RequestContext, path: str, value: Any, value_sent: Any) -> None:
+def _left_out(option: Option, context: RequestContext, path: str, value: Any, value_sent: Any, why: str) -> None:
     if value_sent in option.implied:
-        why = option.why or "dropped, because it is the default of the target"
-        context.edit("option_implied", steps(path), why, value)
+        what = option.why or "dropped, because it is the default of the target"
+        context.edit("option_implied", steps(path), what, value)
     else:
         gateway = "" if not context.facts else f" (gateway {context.profile.name})"
         context.lose(
             option.word,
             steps(path),
-            option.why or f"{context.target}{gateway} does not have this option",
+            why or f"{context.target}{gateway} does not have this option",
             value,
             vital=option.vital,
         )
@@ -173,6 +179,8 @@ def _fitted(option: Option, context: RequestContext, path: str, value: Any) -> A
         return _bounded(option, context, path, value)
     if option.kind == "text" and isinstance(value, str):
         return _formed(option, context, path, value)
+    if option.entries and value is not None:
+        value = _entries(option, context, path, value)
     most = option.max_items.get(context.target)
     if most is not None and isinstance(value, (Mapping, Sequence)) and not isinstance(value, str) and len(value) > most:
         all_ = cast("Mapping[str, Any] | Sequence[Any]", value)
@@ -181,8 +189,6 @@ def _fitted(option: Option, context: RequestContext, path: str, value: Any) -> A
         value = dict([*all_.items()][:most]) if isinstance(all_, Mapping) else list(all_[:most])
     if option.word == "stop" and context.target == "anthropic" and is_list(value):
         return _not_blank(option, context, path, value)
-    if option.word == "metadata" and value is not None:
-        return _texts(option, context, path, value)
     return value
 
 
@@ -221,13 +227,14 @@ def _not_blank(option: Option, context: RequestContext, path: str, value: Any) -
     return kept or None
 
 
-def _texts(option: Option, context: RequestContext, path: str, value: Any) -> Any:
-    """Return the metadata entries with string values, or None if there are none."""
-    kept = {name: text for name, text in object_of(value).items() if isinstance(text, str)}
-    if len(kept) == len(value) or context.target == "mistral":
+def _entries(option: Option, context: RequestContext, path: str, value: Any) -> Any:
+    """Return the entries that the target accepts, or None if there are none."""
+    kept = {name: text for name, text in object_of(value).items() if option.fits_entry(name, text, context.target)}
+    if len(kept) == len(value):
         return value
     rest = {name: other for name, other in value.items() if name not in kept}
-    context.lose(option.word, steps(path), f"{context.target} accepts only string values", rest)
+    why = f"{context.target} does not accept the type, length or characters of these entries"
+    context.lose(option.word, steps(path), why, rest)
     return kept or None
 
 

@@ -36,11 +36,12 @@ def translate(context: RequestContext, made: dict[str, Any], names: Names) -> di
     had = _has_tools(made)
     kept = _tools(context, made, names)
     left = _has_tools(made)
-    if had and not left:
+    alone = not left and (had or context.target == "openai-chat")
+    if alone:
         _choice_alone(context, made)
     else:
         _choice(context, made, kept, names)
-    options.translate(context, made, tools=left or not had)
+    options.translate(context, made, tools=not alone)
     facts = context.facts
     if "formats" in facts:
         found = answer_format.read(context)
@@ -71,7 +72,8 @@ def _choice_alone(context: RequestContext, made: dict[str, Any]) -> None:
     choice = tool_choice.read(context)
     if choice is not None:
         tool_choice.translate(choice, (), context, cast("Names", None), made)
-        made.pop("tool_choice", None)
+        for member in ("tool_choice", "function_call"):
+            made.pop(member, None)
 
 
 def _choice(context: RequestContext, made: dict[str, Any], kept: Sequence[tooling.Tool] | None, names: Names) -> None:

@@ -13,11 +13,11 @@ from streamweld._spec import load_requests
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["EMPTY", "from_gemini", "is_empty", "is_strict", "lacks_properties", "of_object"]
+__all__ = ["EMPTY", "foreign_to_gemini", "from_gemini", "is_empty", "is_strict", "lacks_properties", "of_object"]
 
 EMPTY: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 _COUNTS: Final = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
-_DROPPED: Final = ("propertyOrdering", "property_ordering", "nullable")
+_DROPPED: Final = ("propertyOrdering", "nullable")
 
 
 def from_gemini(schema: Any) -> Any:
@@ -32,7 +32,9 @@ def from_gemini(schema: Any) -> Any:
         return schema
     given = cast("Mapping[str, Any]", schema)
     made: dict[str, Any] = {}
-    for name, value in given.items():
+    known = load_requests()["gemini_schema"]["members"]
+    for key, value in given.items():
+        name = camel if (camel := _camel(key)) in known else key
         if name in _DROPPED:
             continue
         if name == "type" and isinstance(value, str):
@@ -42,8 +44,8 @@ def from_gemini(schema: Any) -> Any:
             order = given.get("propertyOrdering", given.get("property_ordering"))
             first = [key for key in order if key in members] if isinstance(order, list | tuple) else []
             made[name] = {key: from_gemini(members[key]) for key in dict.fromkeys([*first, *members])}
-        elif name in ("items", "anyOf", "any_of"):
-            made["anyOf" if name == "any_of" else name] = from_gemini(value)
+        elif name in ("items", "anyOf", "additionalProperties"):
+            made[name] = from_gemini(value)
         elif name in _COUNTS and isinstance(value, str) and value.isdecimal():
             made[name] = int(value)
         else:
@@ -51,6 +53,37 @@ def from_gemini(schema: Any) -> Any:
     if given.get("nullable") is True and isinstance(made.get("type"), str):
         made["type"] = [made["type"], "null"]
     return made
+
+
+def foreign_to_gemini(schema: Any, gateway: str) -> str | None:
+    """Return a member of the schema that Gemini's type `Schema` does not have, or None if there is none.
+
+    A list of types counts as one, because a `Schema` has a single type.
+    """
+    table = load_requests()["gemini_schema"]
+    known = {*table["members"], *table["more"].get(gateway, ())}
+    waiting: list[Any] = [schema]
+    while waiting:
+        given = waiting.pop()
+        if isinstance(given, list | tuple):
+            waiting += cast("Sequence[Any]", given)
+        if not isinstance(given, Mapping):
+            continue
+        for name, value in cast("Mapping[str, Any]", given).items():
+            camel = _camel(name)
+            if camel not in known or (camel == "type" and isinstance(value, list | tuple)):
+                return name
+            if camel in ("properties", "defs") and isinstance(value, Mapping):
+                waiting += cast("Mapping[str, Any]", value).values()
+            elif camel in ("items", "anyOf", "additionalProperties"):
+                waiting.append(value)
+    return None
+
+
+def _camel(name: str) -> str:
+    """Return the name in camel case. The API accepts snake case, too."""
+    first, *rest = name.split("_")
+    return first + "".join([word.capitalize() for word in rest])
 
 
 def of_object(schema: Any, target: str) -> Mapping[str, Any] | None:

@@ -12,6 +12,7 @@ from streamweld._spec import load_requests
 from streamweld.history.ids import form_of
 
 __all__ = [
+    "MODEL",
     "Json",
     "Option",
     "Path",
@@ -41,6 +42,7 @@ __all__ = [
 Json = Mapping[str, Any]
 Path: TypeAlias = Sequence[str | int]
 _NOTHING: Final[Json] = {}
+MODEL: Final = {"bedrock-converse": "modelId"}  # the member with the model's name, if it is not `model`
 
 
 def spec(name: str) -> Any:
@@ -59,23 +61,28 @@ class Option:
     bounds: Mapping[str, Sequence[float | None]]
     max_items: Mapping[str, int]
     forms: Mapping[str, Json]
+    entries: Mapping[str, Json]
     required: Mapping[str, Any]
+    models: Mapping[str, Mapping[str, str]]
     negated: Sequence[str]
     needs_tools: Sequence[str]
     vital: bool
     alone: bool
     why: str
 
-    def path_in(self, target: str, facts: Json) -> str | None:
+    def path_in(self, target: str, facts: Json, model: object = None) -> str | None:
         """Return the path of the option in a request for the target.
 
-        None if the target or the gateway does not have the option. `facts`: the gateway's differences.
+        None if the target, the gateway or the model does not have the option. `facts`: the gateway's differences.
         """
         if self.word in facts.get("lacks", ()):
             return None
         own = facts.get("renamed", _NOTHING).get(self.word) or facts.get("adds", _NOTHING).get(self.word)
         if own is not None:
             return str(own)
+        if target in self.models:
+            rows = self.models[target].items() if isinstance(model, str) else ()
+            return next((path for path, pattern in rows if re.search(pattern, str(model))), None)
         paths = self.paths.get(target)
         return paths[0] if paths else None
 
@@ -95,6 +102,14 @@ class Option:
         form = facts.get("forms", _NOTHING).get(self.word) or self.forms.get(target)
         return form is None or form_of(form).fits(text)
 
+    def fits_entry(self, name: object, value: object, target: str) -> bool:
+        """Return whether the target accepts the key and the value of an entry of an object."""
+        rows = self.entries.get(target)
+        if rows is None:
+            return True
+        texts = isinstance(name, str) and isinstance(value, str)
+        return texts and form_of(rows["key"]).fits(str(name)) and form_of(rows["value"]).fits(str(value))
+
 
 @cache
 def options() -> tuple[Option, ...]:
@@ -108,7 +123,9 @@ def options() -> tuple[Option, ...]:
             bounds=row.get("bounds", _NOTHING),
             max_items=row.get("max_items", _NOTHING),
             forms=row.get("forms", _NOTHING),
+            entries=row.get("entries", _NOTHING),
             required=row.get("required", _NOTHING),
+            models=row.get("models", _NOTHING),
             negated=row.get("negated", ()),
             needs_tools=row.get("needs_tools", ()),
             vital=row.get("vital", False),

@@ -549,19 +549,21 @@ def _plain(value: Any) -> Any:
 
 
 def _to_chat(tool: Tool, context: RequestContext) -> dict[str, Any]:
-    _lose_extra(tool, context)
+    own = context.facts.get("tool_members", ())
+    _lose_extra(tool, context, *own)
+    extra = {name: tool.extra[name] for name in own if name in tool.extra}
     made = _common(tool)
     if tool.kind == "custom":
         if tool.format is not None:
             grammar = {"syntax": tool.format[0], "definition": tool.format[1]}
             made["format"] = {"type": "grammar", "grammar": grammar}
-        return {"type": "custom", "custom": made}
+        return {"type": "custom", "custom": made, **extra}
     if tool.schema is not None or context.target == "mistral":
         made["parameters"] = _schema(tool, context)
     strict = _strict(tool, made.get("parameters", schemas.EMPTY), context)
     if strict is not None:
         made["strict"] = strict
-    return {"type": "function", "function": made}
+    return {"type": "function", "function": made, **extra}
 
 
 def _to_responses(tool: Tool, context: RequestContext) -> dict[str, Any]:

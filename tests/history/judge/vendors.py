@@ -54,7 +54,17 @@ BEYOND: Final = {
     "openrouter": {"reasoning", "reasoning_details", "cache_control", "video_url"},
     # https://docs.litellm.ai/docs/reasoning_content, https://docs.litellm.ai/docs/completion/prompt_caching,
     # https://docs.litellm.ai/blog/gemini_3
-    "litellm": {"reasoning_content", "thinking_blocks", "provider_specific_fields", "cache_control", "name"},
+    # https://github.com/BerriAI/litellm/pull/24690
+    "litellm": {
+        *(
+            "reasoning_content",
+            "reasoning_items",
+            "thinking_blocks",
+            "provider_specific_fields",
+            "cache_control",
+            "name",
+        )
+    },
     # https://ai.google.dev/gemini-api/docs/thought-signatures
     "gemini-openai": {"extra_content", "name"},
 }

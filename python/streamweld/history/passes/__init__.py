@@ -13,6 +13,7 @@ from streamweld.history.model import EMPTY
 from streamweld.history.passes import (
     approvals,
     arguments,
+    cache_marks,
     carriers,
     content,
     hosted_items,
@@ -60,6 +61,7 @@ def _reasoning(constraints: Mapping[str, Any]) -> Mapping[str, Any]:
 # false, the pass has nothing to do. None: the pass checks this itself.
 ORDER: Final[tuple[tuple[_Run, str | None, Callable[[Mapping[str, Any]], bool] | None], ...]] = (
     (carriers.run, "reasoned", None),
+    (cache_marks.run, None, cache_marks.applies),
     (system.run, "instructed", None),
     (hosted_items.run, None, None),
     (surrogates.run, None, None),
@@ -74,6 +76,7 @@ ORDER: Final[tuple[tuple[_Run, str | None, Callable[[Mapping[str, Any]], bool] |
     (ids.run, None, _has("tool_id")),
     (signatures.run, "calls", None),
     (signatures.run_texts, "signed_texts", None),
+    (signatures.run_places, None, signatures.reads_extra_content),
     (content.run, None, None),
     (items.run, None, _has(*items.CONSTRAINTS)),
     (order.run, "calls", _has("call_order", "content_or_calls", "calls_together")),

@@ -14,7 +14,7 @@ from operator import is_
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from streamweld.history.chat_members import COMMON
-from streamweld.history.chat_reasoning import DETAILS, SIGNATURE_MEMBERS, THINKING_BLOCKS
+from streamweld.history.chat_reasoning import DETAILS, REASONING_ITEMS, SIGNATURE_MEMBERS, THINKING_BLOCKS
 from streamweld.history.ids import form_of
 from streamweld.history.model import (
     MISSING,
@@ -359,7 +359,7 @@ class _Cleaner:
         elif isinstance(part, Text) and part.signature:
             names = {*SIGNATURE_MEMBERS}
         sent = members_of(raw)
-        if (DETAILS in sent and DETAILS in known) or (THINKING_BLOCKS in sent and THINKING_BLOCKS in known):
+        if any(name in sent and name in known for name in (DETAILS, REASONING_ITEMS, THINKING_BLOCKS)):
             names |= {"reasoning", "reasoning_content"}  # copies for display
         if DETAILS in sent and DETAILS not in known and _signs_calls(sent):
             names.add(DETAILS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from operator import is_
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.history.chat_reasoning import DETAILS, THINKING_BLOCKS, reasoning_member
+from streamweld.history.chat_reasoning import DETAILS, REASONING_ITEMS, THINKING_BLOCKS, reasoning_member
 from streamweld.history.ids import form_of
 from streamweld.history.model import Call, Reasoning, Text, changed, decoded, members_of, removed_value, with_parts
 
@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["run", "run_field", "run_followed"]
 
 _ID: Final = frozenset({"id"})
-_SIGNED: Final = (DETAILS, THINKING_BLOCKS)  # members of Chat messages for signed reasoning without text
+_SIGNED: Final = (
+    DETAILS,
+    REASONING_ITEMS,
+    THINKING_BLOCKS,
+)  # of Chat messages, for signed reasoning without text
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:

@@ -1,23 +1,23 @@
-"""Sign the first call of each step if the target requires it, and drop text signatures that the target cannot
-represent.
+"""Sign the first call of each step if the target requires it, move signatures to the place where the target reads them,
+and drop text signatures that the target cannot represent.
 
-Constraint: `reasoning.dummy_signature`.
+Constraints: `reasoning.dummy_signature`, `members`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.history.chat_reasoning import EXTRA_CONTENT, text_signature_member
-from streamweld.history.model import Call, Text, changed, with_parts
+from streamweld.history.chat_reasoning import EXTRA_CONTENT, is_in_place, text_signature_member
+from streamweld.history.model import Call, Text, changed, members_of, with_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from streamweld.history.context import Context
     from streamweld.history.model import Part, Turn
 
-__all__ = ["run", "run_texts"]
+__all__ = ["reads_extra_content", "run", "run_places", "run_texts"]
 
 _SIGNED_TEXTS: Final = frozenset({"gemini", "ai-sdk-model", "ai-sdk-ui"})  # dialects that can sign text
 
@@ -46,6 +46,32 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         out.append(with_parts(turn, (*turn.parts[:at], signed, *turn.parts[at + 1 :])))
     found.adopt(out, [new.get(id(call), call) for call in found.calls])
     return out
+
+
+def run_places(turns: list[Turn], context: Context) -> list[Turn]:
+    """Return the turns with signatures of calls and texts in the member of `extra_content` that Google reads."""
+    found = context.survey(turns)
+    if context.family not in found.dialects or found.common:
+        return turns
+    return [_placed(turn, context) for turn in turns]
+
+
+def reads_extra_content(constraints: Mapping[str, Any]) -> bool:
+    """Return whether the target reads signatures from `extra_content`."""
+    return EXTRA_CONTENT in members_of(constraints.get("members")).get("call", ())
+
+
+def _placed(turn: Turn, context: Context) -> Turn:
+    parts: list[Part] = []
+    altered = False
+    for part in turn.parts:
+        if isinstance(part, Call | Text) and part.signature and part.origin and part.origin.dialect == context.family:
+            holder = members_of(part.raw if isinstance(part, Call) else part.origin.raw)
+            if EXTRA_CONTENT in holder and not is_in_place(holder, EXTRA_CONTENT):
+                context.edit("signature_moved", part.path, "moved the signature to extra_content.google")
+                part, altered = changed(part), True
+        parts.append(part)
+    return with_parts(turn, parts) if altered else turn
 
 
 def run_texts(turns: list[Turn], context: Context) -> list[Turn]:

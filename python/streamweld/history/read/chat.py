@@ -9,12 +9,13 @@ from streamweld.history.chat_reasoning import (
     DETAILS,
     EXTRA_CONTENT,
     PROVIDER_FIELDS,
+    REASONING_ITEMS,
     SIGNATURE_MEMBERS,
     THINKING_BLOCKS,
     call_signature,
+    holds_only,
     lists_one_text,
     member_signature,
-    signature_value,
     text_signatures,
 )
 from streamweld.history.media_types import detected
@@ -61,7 +62,7 @@ _ROLES: Final = ("system", "developer", "user", "assistant")
 _MESSAGE: Final = frozenset(
     {
         *("role", "content", "refusal", "tool_calls", "tool_call_id", "function_call"),
-        *("reasoning_content", "reasoning", DETAILS, THINKING_BLOCKS),
+        *("reasoning_content", "reasoning", DETAILS, THINKING_BLOCKS, REASONING_ITEMS),
     }
 )
 _BARE: Final = frozenset({"role", "content", "tool_calls"})
@@ -151,9 +152,7 @@ def _only_signature(entry: Json, signature: str | None) -> frozenset[str]:
     """Return the members that contain this signature and nothing else."""
     if signature is None:
         return frozenset()
-    return frozenset(
-        name for name in SIGNATURE_MEMBERS if name in entry and entry[name] == signature_value(name, signature)
-    )
+    return frozenset(name for name in SIGNATURE_MEMBERS if name in entry and holds_only(entry, name, signature))
 
 
 def _sign_text(parts: list[Part], signature: str, message: Json, origin: Origin) -> None:

@@ -5,9 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from streamweld.history.chat_reasoning import DETAILS, THINKING_BLOCKS, call_signature, issuer_of, whole_entries
+from streamweld.history.chat_reasoning import (
+    DETAILS,
+    REASONING_ITEMS,
+    THINKING_BLOCKS,
+    call_signature,
+    issuer_of,
+    whole_entries,
+)
 from streamweld.history.model import NestedPath, Reasoning, members_of
-from streamweld.history.read.common import as_list, as_mapping, as_optional_text, as_text, extra_members, locate
+from streamweld.history.read.common import (
+    as_list,
+    as_mapping,
+    as_optional_text,
+    as_text,
+    extra_members,
+    locate,
+    with_inner_members,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,6 +34,8 @@ __all__ = ["MessageReasoning", "read_reasoning", "thinking_block"]
 
 _FIELDS: Final = ("reasoning_content", "reasoning")
 _BLOCK: Final = frozenset({"type", "thinking", "signature", "data"})
+_ITEM: Final = frozenset({"type", "id", "summary", "encrypted_content"})
+_PIECE: Final = frozenset({"type", "text"})
 _ENTRY: Final = frozenset({"type", "text", "summary", "data", "signature", "format", "id", "index"})
 
 
@@ -44,6 +61,10 @@ def read_reasoning(message: Json, origin: Origin, path: Path, issuer: str | None
         blocks = _blocks(message[THINKING_BLOCKS], origin, (*path, THINKING_BLOCKS))
         copies |= _texts_of(blocks)
         found.parts += blocks
+    if message.get(REASONING_ITEMS) is not None:
+        items = _items(message[REASONING_ITEMS], origin, (*path, REASONING_ITEMS), issuer)
+        copies |= _texts_of(items)
+        found.parts += items
     if message.get(DETAILS) is not None:
         calls: Any = message.get("tool_calls")
         signed: dict[Any, str | None] = {}
@@ -79,6 +100,27 @@ def _blocks(mapping: Any, origin: Origin, path: Path) -> list[Reasoning]:
         thinking_block(as_mapping(raw, (*path, n)), origin, (*path, n), member=THINKING_BLOCKS)
         for n, raw in enumerate(as_list(mapping, path))
     ]
+
+
+def _items(mapping: Any, origin: Origin, path: Path, issuer: str | None) -> list[Reasoning]:
+    """Return the reasoning items of the Responses API that a message contains."""
+    found: list[Reasoning] = []
+    for n, raw in enumerate(as_list(mapping, path)):
+        item = as_mapping(raw, (*path, n))
+        summary = [as_mapping(piece, (*path, n)) for piece in as_list(item.get("summary"), (*path, n))]
+        pieces = [(f"summary/{at}", piece, _PIECE) for at, piece in enumerate(summary)]
+        part = Reasoning(
+            *with_inner_members(locate(origin, (*path, n), item, _ITEM), *pieces),
+            segments=tuple([as_text(piece.get("text"), (*path, n)) for piece in summary]),
+            kind="summary",
+            item_id=as_optional_text(item.get("id"), (*path, n)),
+            encrypted=as_optional_text(item.get("encrypted_content"), (*path, n)) or None,
+            issuer=issuer or "openai",
+            assumed=not issuer,
+            member=REASONING_ITEMS,
+        )
+        found.append(part)
+    return found
 
 
 def thinking_block(block: Json, origin: Origin, path: Path, *, member: str | None) -> Reasoning:

@@ -27,6 +27,7 @@ _MEMBERS: Final = {
     "reasoning_content": "openai-chat",
     "reasoning_details": "openai-chat",
     "thinking_blocks": "openai-chat",
+    "reasoning_items": "openai-chat",
     "call_id": "responses",
     "encrypted_content": "responses",
     "summary": "responses",

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, json_text, members_of
+from streamweld.history.model import (
+    Call,
+    Media,
+    Opaque,
+    ReadParts,
+    Reasoning,
+    Result,
+    Text,
+    Turn,
+    json_text,
+    members_of,
+)
 from streamweld.history.read.common import (
     as_data,
     as_list,
@@ -157,4 +168,5 @@ def _with_media(answer: Json, path: Path) -> dict[str, Any]:
             # A file of Gemini's Files API. Clients of other providers try to download it, which needs Gemini's key.
             part = Opaque(*locate(within, at, raw), kind="fileData", dialect=DIALECT)
         parts.append(part)
-    return {"parts": tuple([part for part in parts if isinstance(part, Text | Media | Opaque)]), "is_error": failed}
+    kept = [part for part in parts if isinstance(part, Text | Media | Opaque)]
+    return {"parts": ReadParts(kept), "is_error": failed}

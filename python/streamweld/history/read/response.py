@@ -186,7 +186,8 @@ def _unknown(item: Unknown, origin: Origin, path: Path) -> Opaque:
 
 def _google_signature(metadata: dict[str, Any] | None) -> str | None:
     entry = members_of(metadata)
-    for holder in (entry, members_of(members_of(entry.get("extra_content")).get("google"))):
+    extra = members_of(entry.get("extra_content"))
+    for holder in (entry, members_of(extra.get("google")), members_of(extra.get("vertex"))):
         for name in ("thoughtSignature", "thought_signature"):
             found = holder.get(name)
             if isinstance(found, str) and found:

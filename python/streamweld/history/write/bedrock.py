@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld.history.media_types import short_form
 from streamweld.history.model import (
+    CACHE_POINT,
     Call,
     Media,
     Opaque,
@@ -20,6 +21,8 @@ from streamweld.history.model import (
 from streamweld.history.write.common import Writer, result_content
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streamweld.history.context import Context
     from streamweld.history.model import Part, Turn
 
@@ -37,18 +40,30 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
         if turn.top:
             at += 1
             whole = writer.reusable_message(turn.parts)
-            payload["system"] = [_block(part, writer) for part in turn.parts] if whole is None else whole
+            payload["system"] = _blocks(turn.parts, writer) if whole is None else whole
             writer.message_members(turn, turn.parts)
             continue
         parts, at = writer.results_and_user(turns, at) if turn.role == "tool" else (turn.parts, at + 1)
         message = None if writer.rewrites_all else writer.reusable_message(parts, turn.origin)
         if message is None:
             role = "user" if turn.role == "tool" else turn.role
-            message = {"role": role, "content": [_block(part, writer) for part in parts]}
+            message = {"role": role, "content": _blocks(parts, writer)}
             if members := turn.marks if writer.rewrites_all else writer.message_members(turn, parts):
                 message |= members
         messages.append(message)
     return payload | {"messages": messages}
+
+
+def _blocks(parts: Sequence[Part], writer: Writer) -> list[Any]:
+    """Return the blocks of the parts, each followed by its cache point if it has one."""
+    if writer.rewrites_all:
+        return [_made(part, writer) for part in parts]
+    blocks: list[Any] = []
+    for part in parts:
+        blocks.append(_block(part, writer))
+        if part.extra and CACHE_POINT in part.extra and not writer.own(part):
+            blocks.append({"cachePoint": part.extra[CACHE_POINT]})
+    return blocks
 
 
 def _block(part: Part, writer: Writer) -> Any:
@@ -56,7 +71,8 @@ def _block(part: Part, writer: Writer) -> Any:
         return own
     beyond = writer.extra_members(part) if part.extra else None
     block = _made(part, writer)
-    return {**block, **beyond} if beyond and not isinstance(part, Opaque) else block
+    inside = beyond and writer.own(part) and not isinstance(part, Opaque)  # a cache point is a block of its own
+    return {**block, **beyond} if beyond and inside else block
 
 
 def _made(part: Part, writer: Writer) -> Any:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 from streamweld.history.chat_reasoning import (
     DETAILS,
     EXTRA_CONTENT,
+    REASONING_ITEMS,
     SIGNATURE_MEMBERS,
     THINKING_BLOCKS,
     call_signature,
     detailed_proof,
+    is_in_place,
     reasoning_member,
     signature_member,
     signature_value,
@@ -133,8 +135,12 @@ def _reasoning(thoughts: Sequence[Reasoning], message: dict[str, Any], writer: W
     facts, listed = writer.context.facts("reasoning"), writer.context.facts("members").get("assistant", ())
     plain: list[Reasoning] = []
     for part in thoughts:
-        if not chunks and reasoning_member(part, facts, listed) == THINKING_BLOCKS:
-            message.setdefault(THINKING_BLOCKS, []).append(_thinking(part, writer))
+        member = "" if chunks else reasoning_member(part, facts, listed)
+        if member == THINKING_BLOCKS:
+            message.setdefault(member, []).append(_thinking(part, writer))
+            continue
+        if member == REASONING_ITEMS:
+            message.setdefault(member, []).append(part.raw)
             continue
         plain.append(part)
         for name, value in (("signature", part.signature), ("encrypted", part.encrypted), ("item_id", part.item_id)):
@@ -240,7 +246,7 @@ def _carried_signature(part: Call, writer: Writer) -> Mapping[str, Any]:
     carried = {
         name: raw[name]
         for name in SIGNATURE_MEMBERS
-        if name in raw and name not in part.extra and (known is None or name in known)
+        if name in raw and name not in part.extra and (known is None or (name in known and is_in_place(raw, name)))
     }
     if carried or known is None or not part.signature:
         return carried
@@ -265,7 +271,7 @@ def _results(turn: Turn, writer: Writer) -> list[Any]:
         message: dict[str, Any] = {"role": "tool", "tool_call_id": part.call_id, "content": content}
         if part.name and writer.own(part) and "name" in writer.context.facts("members").get("tool", ("name",)):
             message["name"] = part.name
-        writer.extra_members(part)
+        message |= writer.extra_members(part)
         if members := writer.message_members(turn, (part,)):
             message |= members
         messages.append(message)

@@ -10,6 +10,7 @@ from streamweld.history.model import (
     Media,
     NestedPath,
     Opaque,
+    SharedMember,
     Text,
     arguments_object,
     json_text,
@@ -98,11 +99,16 @@ class Writer:
     def extra_members(self, part: Part) -> dict[str, Any]:
         """If the block was read from this dialect, return its members for which the model has no field.
 
-        Other members are recorded as losses.
+        Members of other dialects are returned if the target has them, too. Others are recorded as losses.
         """
         if not part.extra:
             return {}
-        own = {name: value for name, value in part.extra.items() if self.own(part) and not isinstance(name, NestedPath)}
+        mine = self.own(part)
+        own = {
+            str(name): value
+            for name, value in part.extra.items()
+            if isinstance(name, SharedMember) or (mine and not isinstance(name, NestedPath))
+        }
         if id(part) not in self._lost:
             self._lost.add(id(part))
             why = (

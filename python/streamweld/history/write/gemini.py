@@ -13,6 +13,7 @@ from streamweld.history.model import (
     Call,
     Media,
     Opaque,
+    ReadParts,
     Reasoning,
     Result,
     Text,
@@ -84,6 +85,8 @@ def _parts(parts: Sequence[Part], writer: Writer, names: OpenCalls[str]) -> list
             written.append(_part(part, writer, None))
             continue
         written.append(_part(part, writer, names.take(part.call_id, part.name)))
+        if _has_read_content(part, writer):
+            continue
         if writer.rewrites_all or writer.reusable_block(part) is None:
             for inner in part.parts:
                 writer.lose_extra_members(inner)
@@ -113,11 +116,26 @@ def _part(part: Part, writer: Writer, named: str | None) -> Any:
     """Return one written part. `named`: for a result, the name of the called tool."""
     if not writer.rewrites_all and (own := writer.reusable_block(part)) is not None:
         return own
+    if isinstance(part, Result) and _has_read_content(part, writer):
+        return _renamed(part, named)
     if isinstance(part, Result) and writer.own(part) and _is_bare(part):
         writer.context.edit("result_value", part.path, "wrapped a tool result in an object, as Gemini requires")
     beyond = writer.extra_members(part) if part.extra else None
     block = _made(part, writer, named)
     return {**block, **beyond} if beyond and not isinstance(part, Opaque) else block
+
+
+def _has_read_content(part: Result, writer: Writer) -> bool:
+    """Return whether the source result has media, and no pass changed its content."""
+    return writer.own(part) and isinstance(part.parts, ReadParts)
+
+
+def _renamed(part: Result, named: str | None) -> dict[str, Any]:
+    """Return the source result with another id and name. JSON beside media would become text if it were rewritten."""
+    raw = members_of(part.raw)
+    member = "functionResponse" if "functionResponse" in raw else "function_response"
+    fields = {"id": part.call_id} if part.call_id else {}
+    return {**raw, member: {**raw[member], **fields, "name": named or part.name or "unknown"}}
 
 
 def _is_bare(part: Result) -> bool:

@@ -1,0 +1,189 @@
+"""Convert the marks at which the prefix of a request is cached, if the target has them.
+
+Anthropic, LiteLLM and OpenRouter have a member of the marked block, `cache_control`. Bedrock has a block after it,
+`cachePoint`. Marks that the target has no place for stay as they are, and are recorded as losses like other members.
+
+Constraints: `cache_marks`, `members`.
+"""
+
+from __future__ import annotations
+
+from operator import is_
+from typing import TYPE_CHECKING, Any, Final
+
+from streamweld.history.model import (
+    CACHE_POINT,
+    Call,
+    Media,
+    Opaque,
+    Result,
+    SharedMember,
+    Text,
+    copied,
+    members_of,
+    with_parts,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from streamweld.history.context import Context
+    from streamweld.history.model import Origin, Part, Turn
+
+__all__ = ["applies", "run"]
+
+_CONTROL: Final = SharedMember("cache_control")
+_NAME: Final = str(_CONTROL)
+_NAMES: Final = frozenset({_NAME})
+_KINDS: Final[Mapping[type, str]] = {Text: "text", Call: "call", Result: "tool"}
+
+
+def applies(constraints: Mapping[str, Any]) -> bool:
+    """Return whether the target has cache marks."""
+    return bool(_marked(constraints))
+
+
+def _marked(constraints: Mapping[str, Any]) -> Collection[str]:
+    """Return the kinds of parts that may have a mark, named as in the constraint `members`."""
+    listed: Mapping[str, Collection[str]] = constraints.get("members") or {}
+    own: Collection[str] | None = constraints.get("cache_marks")
+    return [kind for kind, names in listed.items() if _NAME in names] if own is None else own
+
+
+def run(turns: list[Turn], context: Context) -> list[Turn]:
+    """Return the turns with the marks of other dialects in the form of the target."""
+    found = context.survey(turns)
+    if (found.bare and not found.opaque) or found.dialects == {context.family}:
+        return turns
+    return _Marks(context).turns(turns)
+
+
+class _Marks:
+    """Converts the marks of one history."""
+
+    def __init__(self, context: Context) -> None:
+        self.family = context.family
+        self.kinds = _marked(context.constraints)
+        self.nested = context.family != "bedrock-converse"  # Bedrock has no cache points within a result
+
+    def turns(self, turns: list[Turn]) -> list[Turn]:
+        out: list[Turn] = []
+        for turn in turns:
+            if not any(map(_is_marked, turn.parts)):
+                out.append(turn)
+                continue
+            parts = [self._of_part(part) for part in turn.parts]
+            self._of_messages(parts)
+            parts = self._of_points(parts, out)
+            if parts or not turn.parts:
+                same = len(parts) == len(turn.parts) and all(map(is_, parts, turn.parts))
+                out.append(turn if same else with_parts(turn, parts))
+        return out
+
+    def _of_part(self, part: Part) -> Part:
+        """Convert the mark of a block."""
+        if isinstance(part, Result) and part.parts:
+            inner = [self._of_part(one) if self.nested else _unmarked(one, self.family) for one in part.parts]
+            if not all(map(is_, inner, part.parts)):
+                found = [ttl for one in part.parts if (ttl := _ttl_of(one)) is not None]
+                part = copied(part, parts=tuple(inner))
+                if not self.nested:
+                    part = self._marked(part, found[-1])
+        ttl = _ttl_of(part) if part.extra and _is_foreign(part, self.family) else None
+        if ttl is None or not self._takes(part):
+            return part
+        return self._marked(copied(part, extra=_without(part.extra)), ttl)
+
+    def _of_messages(self, parts: list[Part]) -> None:
+        """Move the mark of a Chat message to the last of its parts that can have it."""
+        seen: dict[int, Origin] = {}
+        for part in parts:
+            origin = part.origin
+            if origin is not None and _NAME in origin.extra and origin.dialect != self.family:
+                seen[id(origin)] = origin
+        for origin in seen.values():
+            ttl = _ttl(origin.extra[_NAME])
+            own = [n for n, part in enumerate(parts) if part.origin is origin]
+            last = next((n for n in reversed(own) if self._takes(parts[n])), None)
+            if ttl is None or last is None:
+                continue
+            bare = origin.without(_NAMES)
+            for n in own:
+                parts[n] = copied(parts[n], origin=bare)
+            parts[last] = self._marked(parts[last], ttl)
+
+    def _of_points(self, parts: list[Part], before: list[Turn]) -> list[Part]:
+        """Move Bedrock's cache points to the part before them, which may be the last result of the turn before."""
+        out: list[Part] = []
+        for part in parts:
+            ttl = _ttl_of_point(part) if type(part) is Opaque and part.dialect != self.family else None
+            if ttl is not None and out and self._takes(out[-1]):
+                out[-1] = self._marked(out[-1], ttl)
+            elif ttl is not None and not out and before and self._continues(before[-1], part):
+                *rest, last = before[-1].parts
+                before[-1] = with_parts(before[-1], [*rest, self._marked(last, ttl)])
+            else:
+                out.append(part)
+        return out
+
+    def _continues(self, turn: Turn, part: Part) -> bool:
+        """Return whether the part was read from the same message as the last part of a turn, which can have a mark."""
+        last = turn.parts[-1] if turn.parts else None
+        return last is not None and last.origin is part.origin and self._takes(last)
+
+    def _takes(self, part: Part) -> bool:
+        """Return whether the target accepts a mark on this part."""
+        kind = part.kind if isinstance(part, Media) else _KINDS.get(type(part))
+        return kind in self.kinds and not (isinstance(part, Text) and not part.text.strip())
+
+    def _marked(self, part: Part, ttl: str) -> Part:
+        lasting = {"ttl": ttl} if ttl else {}
+        mark: Mapping[str, Any]
+        if self.family == "bedrock-converse":
+            name, mark = CACHE_POINT, {"type": "default", **lasting}
+        else:
+            name, mark = _CONTROL, {"type": "ephemeral", **lasting}
+        return copied(part, extra={**_without(part.extra), name: mark})
+
+
+def _is_marked(part: Part) -> bool:
+    """Return whether the part or its message may have a mark. This quick test rejects most parts."""
+    if part.extra or type(part) is Opaque or (part.origin is not None and _NAME in part.origin.extra):
+        return True
+    return type(part) is Result and any(inner.extra for inner in part.parts)
+
+
+def _is_foreign(part: Part, family: str) -> bool:
+    return part.origin is None or part.origin.dialect != family
+
+
+def _without(extra: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in extra.items() if name != _NAME}
+
+
+def _unmarked(part: Text | Media | Opaque, family: str) -> Any:
+    """Return a part of a result without its mark."""
+    known = part.extra and _is_foreign(part, family) and _ttl_of(part) is not None
+    return copied(part, extra=_without(part.extra)) if known else part
+
+
+def _ttl_of(part: Part) -> str | None:
+    return _ttl(part.extra[_NAME]) if _NAME in part.extra else None
+
+
+def _ttl(mark: Any) -> str | None:
+    """Return the lifetime of a mark, or an empty text for the default; None for a value that is not such a mark."""
+    return _lifetime(mark, "ephemeral")
+
+
+def _ttl_of_point(part: Opaque) -> str | None:
+    raw = members_of(part.raw)
+    return _lifetime(raw[CACHE_POINT], "default") if list(raw) == [CACHE_POINT] else None
+
+
+def _lifetime(mark: Any, kind: str) -> str | None:
+    given = members_of(mark)
+    ttl = given.get("ttl")
+    if given.get("type") != kind or not (ttl is None or isinstance(ttl, str)) or not given.keys() <= {"type", "ttl"}:
+        return None
+    return ttl or ""

@@ -1,0 +1,116 @@
+"""Limit the marks at which the prefix of a request is cached to as many as the target accepts.
+
+`history.convert` converts the marks of messages, and `requests.tools` those of tools. The marks are counted in the
+caller's request, so that a loss points to its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+from streamweld.requests.tables import is_list, listed, object_of, spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from streamweld.history.places import Moved
+    from streamweld.requests.context import RequestContext
+    from streamweld.requests.tables import Json, Path
+
+__all__ = ["limit"]
+
+_Tree: TypeAlias = "dict[str | int, _Tree]"  # the steps of paths; a path ends where there are no more
+_MEMBER: Final = "cache_control"
+_BLOCK: Final = "cachePoint"
+_TOP: Final = ("tools", "toolConfig", "system", "messages")  # in the order in which the prefix is built
+_INNER: Final = ("content", "function", "tools")
+
+
+def limit(context: RequestContext) -> None:
+    """Remove marks of `context.request` if the target does not accept as many.
+
+    The last marks are kept, because each covers everything before it.
+    """
+    most = spec("cache_marks")["max"].get(context.target)
+    if most is None:
+        return
+    if context.same and _MEMBER in context.request:  # Anthropic marks the last block of the request by itself
+        most -= 1
+    few = [place for name in _TOP[:-1] for place in _marks(context.request.get(name), (name,))]
+    if len(few) + _number(context.request.get("messages")) <= most:
+        return
+    places = [*few, *_marks(context.request.get("messages"), ("messages",))]
+    surplus: _Tree = {}
+    why = f"{context.target} accepts at most {spec('cache_marks')['max'][context.target]} marks of a cached prefix"
+    for path in places[: len(places) - most]:
+        found: Any = context.request
+        branch: Any = surplus
+        for step in path:
+            found = found[step]
+            branch = branch.setdefault(step, {})
+        context.lose(str(path[-1]), path, why, found)
+    moved: Moved = {}
+    context.request = cast("Json", _without(context.request, surplus, (), moved))
+    context.moved |= moved
+
+
+def _number(messages: Any) -> int:
+    """Return the number of marks in the messages. This is faster than `_marks`, which also returns their paths."""
+    count = 0
+    for message in listed(messages):
+        if message.__class__ is dict or isinstance(message, Mapping):
+            count += _MEMBER in message
+            content: Any = message.get("content")
+            if content.__class__ is list:
+                count += _number_in(content)
+    return count
+
+
+def _number_in(content: list[Any]) -> int:
+    count = 0
+    for block in content:
+        if block.__class__ is dict:
+            if _MEMBER in block or _BLOCK in block:
+                count += 1
+            inner = block.get("content")
+            if inner.__class__ is list:
+                count += _number_in(inner)
+    return count
+
+
+def _marks(value: Any, path: tuple[str | int, ...]) -> Iterator[Path]:
+    """Yield the paths of the marks in a part of the request, in order."""
+    if is_list(value):
+        for n, item in enumerate(listed(value)):
+            if item.__class__ is not str:
+                yield from _marks(item, (*path, n))
+    elif isinstance(value, Mapping):
+        for name in _INNER:
+            if name in value:
+                yield from _marks(value[name], (*path, name))
+        for name in (_MEMBER, _BLOCK):
+            if name in value:
+                yield (*path, name)
+
+
+def _without(value: Any, surplus: _Tree, path: tuple[str | int, ...], moved: Moved) -> Any:
+    """Return the value without these marks. Objects without any are not copied.
+
+    `moved`: receives the places of the elements that follow a block that is removed from a list.
+    """
+    if isinstance(value, Mapping):
+        given = cast("Mapping[str, Any]", value)
+        return {
+            name: _without(member, surplus[name], (*path, name), moved) if name in surplus else member
+            for name, member in given.items()
+            if name not in surplus or surplus[name]
+        }
+    made: list[Any] = []
+    for n, item in enumerate(cast("Sequence[Any]", value)):
+        if n in surplus and list(object_of(item)) == [_BLOCK]:
+            continue
+        if len(made) != n:
+            moved[(*map(str, path), str(len(made)))] = (*path, n)
+        made.append(_without(item, surplus[n], (*path, n), moved) if n in surplus else item)
+    return made

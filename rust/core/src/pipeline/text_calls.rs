@@ -89,8 +89,6 @@ pub(crate) struct TextCalls {
     singles: usize,
     /// Position in `choices` of the choice whose text was read last.
     last: usize,
-    /// True if the last deltas that `passes` accepted continue a line and contain no marker byte.
-    is_row_plain: bool,
 }
 
 /// Whether the next piece of text can be emitted unchanged.
@@ -208,7 +206,6 @@ impl TextCalls {
             choices: List::default(),
             singles: 0,
             last: 0,
-            is_row_plain: false,
         })
     }
 
@@ -307,6 +304,10 @@ impl TextCalls {
         if !holds && is_free {
             // If no content of this part is held back, no content of earlier parts is held back either.
             choice.release(out, usize::MAX);
+            out.emit(event);
+            return;
+        }
+        if is_free && !delta.text.chars().all(is_blank) && choice.start_only(out, delta.part) {
             out.emit(event);
             return;
         }
@@ -695,6 +696,20 @@ impl Choice {
         }
     }
 
+    /// Emits the start event of a part, and returns true, if nothing else is held back.
+    fn start_only(&mut self, out: &mut Output<'_>, number: u32) -> bool {
+        let is_only = self.parts.len() == 1;
+        let held = self.parts.front_mut().filter(|part| {
+            is_only && part.part == number && part.pieces.is_empty() && part.done.is_none()
+        });
+        let Some(part) = held else {
+            return false;
+        };
+        part.start(out, self.index, number);
+        self.parts.clear();
+        true
+    }
+
     /// Records whether the scanned text ends at the start of a line or inside a line. While text is held, the position
     /// is unknown.
     fn record_text_position(&mut self, part: u32, settings: &Settings) {
@@ -705,30 +720,36 @@ impl Choice {
         };
     }
 
-    /// Accepts the next piece of a part, and returns true, if it continues a line and contains no marker byte.
+    /// Accepts the next piece of a part, and returns true, if it is short, continues a line and contains no marker byte.
     ///
     /// Such a piece contains no line ending, either, because a line ending is a marker byte.
     #[inline(always)]
     fn takes_unmarked(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
-        let is_plain = self.text_position == TextPosition::InLine(part)
-            && !settings.marks.is_in(text.as_bytes());
-        if is_plain {
-            self.scanner.take_plain(text);
-        }
-        is_plain
+        self.text_position == TextPosition::InLine(part)
+            && self.scanner.take_unmarked(text, settings)
     }
 
     /// Accepts the next piece of a part, and returns true, if no marker can begin in it.
     fn takes(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
-        if self.takes_unmarked(part, text, settings) {
-            return true;
-        }
         let is_next = matches!(self.text_position, TextPosition::InLine(it) | TextPosition::LineStart(it) if it == part);
-        let takes = is_next && self.plain_pieces(text, &[text.len()], settings) == 1;
+        let is_unmarked =
+            || self.may_go_on_with(text, settings) && !settings.marks.is_in(text.as_bytes());
+        let takes =
+            is_next && (is_unmarked() || self.plain_pieces(text, &[text.len()], settings) == 1);
         if takes {
             self.take_plain(part, text, settings);
         }
         takes
+    }
+
+    /// Returns true if nothing is held and no marker can begin at the start of this text, because the text continues a
+    /// line or begins its line with a different byte.
+    fn may_go_on_with(&self, text: &str, settings: &Settings) -> bool {
+        match self.text_position {
+            TextPosition::None => false,
+            TextPosition::LineStart(_) => !settings.may_begin_line(text),
+            TextPosition::InLine(_) => true,
+        }
     }
 
     /// Returns how many of the first pieces contain no position at which a marker can begin.
@@ -747,7 +768,11 @@ impl Choice {
     /// Accepts a piece in which no marker can begin.
     fn take_plain(&mut self, part: u32, text: &str, settings: &Settings) {
         self.scanner.take_plain(text);
-        self.record_text_position(part, settings);
+        let was_at_start = matches!(self.text_position, TextPosition::LineStart(_));
+        self.text_position = match Scanner::ends_line(text, was_at_start, settings) {
+            true => TextPosition::LineStart(part),
+            false => TextPosition::InLine(part),
+        };
     }
 
     fn refuse_pending(&mut self, why: Refusal) {
@@ -1054,6 +1079,24 @@ impl TextCalls {
         }
     }
 
+    /// Returns true if every event of this kind is emitted unchanged and its contents do not matter.
+    #[inline(never)] // as for `takes`
+    fn ignores(&self, event: &Event<'_>) -> bool {
+        match event {
+            Event::TextStarted(_)
+            | Event::TextDelta(_)
+            | Event::TextDone { .. }
+            | Event::ToolCallStarted { .. }
+            | Event::ToolCall { .. }
+            | Event::Finished { .. }
+            | Event::UpstreamError { .. } => false,
+            Event::ReasoningStarted { .. }
+            | Event::ReasoningDelta(_)
+            | Event::ReasoningDone { .. } => !self.settings.reads_reasoning,
+            _ => true,
+        }
+    }
+
     /// Accepts the next piece of its part, and returns true, if no marker can begin in it.
     #[inline(never)] // otherwise `passes_unchanged`, which reads every delta, saves more registers
     fn takes(&mut self, delta: &Delta<'_>) -> bool {
@@ -1069,7 +1112,7 @@ impl TextCalls {
 impl EventFilter for TextCalls {
     fn passes_unchanged(&mut self, event: &Event<'_>) -> bool {
         let Event::TextDelta(delta) = event else {
-            return false;
+            return self.ignores(event);
         };
         if let Some(choice) = self.choices.get_mut(self.last)
             && choice.index == delta.choice
@@ -1101,9 +1144,7 @@ impl EventFilter for TextCalls {
             Parts::One(one) => one == part,
             Parts::Each(each) => each.iter().all(|one| *one == part),
         };
-        if is_one && self.is_row_plain {
-            choice.scanner.take_plain(deltas.texts);
-        } else if is_one {
+        if is_one {
             choice.take_plain(part, deltas.texts, &self.settings);
         }
         is_one
@@ -1114,11 +1155,11 @@ impl EventFilter for TextCalls {
             return ends.len();
         }
         let choice = read_last(&mut self.choices, &mut self.last, choice);
-        self.is_row_plain = choice.as_ref().is_some_and(|it| {
-            matches!(it.text_position, TextPosition::InLine(_))
-                && !self.settings.marks.is_in(texts.as_bytes())
-        });
-        if self.is_row_plain {
+        let is_unmarked = |choice: &&mut Choice| {
+            let settings = &*self.settings;
+            choice.may_go_on_with(texts, settings) && !settings.marks.is_in(texts.as_bytes())
+        };
+        if choice.as_ref().is_some_and(is_unmarked) {
             return ends.len();
         }
         let count = choice.map_or(0, |it| it.plain_pieces(texts, ends, &self.settings));

@@ -68,9 +68,15 @@ impl ByteSet {
     /// If the text has at most `2 * N` bytes, these are all of its bytes, and no further loop is needed.
     #[inline(always)]
     fn is_at_ends<const N: usize>(&self, text: &[u8]) -> bool {
-        let (Some(first), Some(last)) = (text.first_chunk::<N>(), text.last_chunk::<N>()) else {
-            return false;
-        };
+        match (text.first_chunk::<N>(), text.last_chunk::<N>()) {
+            (Some(first), Some(last)) => self.has_one_of(first, last),
+            _ => false,
+        }
+    }
+
+    /// Returns true if one of the bytes in either chunk is in the set.
+    #[inline(always)]
+    pub fn has_one_of<const N: usize>(&self, first: &[u8; N], last: &[u8; N]) -> bool {
         let mut found = false;
         for at in 0..N {
             for bytes in [first, last] {

@@ -9,6 +9,7 @@ pub(crate) mod family;
 pub(crate) mod grammar;
 pub(crate) mod layout;
 pub(crate) mod marker_tree;
+pub(crate) mod plain_text;
 pub(crate) mod quotes;
 pub(crate) mod reading;
 pub(crate) mod scanner;

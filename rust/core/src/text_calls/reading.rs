@@ -135,6 +135,11 @@ pub(crate) fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\n' | '\r')
 }
 
+/// Returns true for whitespace within a line.
+pub(crate) fn is_indent(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r')
+}
+
 impl Reading {
     pub fn new(at: usize) -> Reading {
         Reading {

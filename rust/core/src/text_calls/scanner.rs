@@ -9,11 +9,13 @@ use crate::text_calls::layout::Layout;
 use crate::text_calls::layout::MarkerPosition;
 use crate::text_calls::marker_tree::Beginning;
 use crate::text_calls::marker_tree::Kinds;
+use crate::text_calls::plain_text::PlainText;
 use crate::text_calls::reading::Parse;
 use crate::text_calls::reading::ParseFailure;
 use crate::text_calls::reading::ParsedCall;
 use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::is_blank;
+use crate::text_calls::reading::is_indent;
 use crate::text_calls::settings::Marker;
 use crate::text_calls::settings::Settings;
 use crate::text_calls::settings::TextAfterCall;
@@ -39,9 +41,6 @@ pub(crate) struct Span {
     /// Start and end of the range in characters.
     pub characters: [usize; 2],
 }
-
-/// Number of bytes that a scanner reserves for the text of a part, to avoid many small reallocations.
-const ROOM: usize = 512;
 
 /// A complete block whose calls may be promoted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,8 +95,10 @@ enum State {
 /// Scans the text of one choice for blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Scanner {
-    /// Text of the current part.
+    /// Text of the current part, without the text in `plain`.
     text: String,
+    /// Text at the end of the part in which no marker can begin. It is moved to `text` before more text is scanned.
+    plain: PlainText,
     part: u32,
     layout: Layout,
     state: State,
@@ -113,13 +114,13 @@ pub(crate) struct Scanner {
 impl Scanner {
     /// Starts another part.
     pub fn start_part(&mut self, part: u32, settings: &Settings) {
+        self.collect();
         self.layout.start_part(&self.text, &settings.words);
         if let Some(block) = self.pending.last_mut() {
             // A block cannot continue in another part.
             block.closer = None;
         }
         self.text.clear();
-        self.text.reserve(ROOM);
         self.counted = [0, 0];
         self.part = part;
         self.searched = 0;
@@ -132,6 +133,9 @@ impl Scanner {
 
     /// Scans the new text, and returns how many bytes of the part's text can be released. `over`: the part has ended.
     pub fn advance(&mut self, context: &Context<'_>, over: bool) -> usize {
+        if self.plain.length() > 0 {
+            return self.length(); // the last text needs no examination
+        }
         loop {
             let held = match std::mem::take(&mut self.state) {
                 State::Off => {
@@ -167,6 +171,15 @@ impl Scanner {
     /// Returns true if a marker that must be at the start of a line may come next.
     pub fn is_at_line_start(&self, settings: &Settings) -> bool {
         !settings.line_firsts.is_empty() && self.begins_line(self.text.len(), settings)
+    }
+
+    /// Returns true if a marker that must be at the start of a line may come after this text, in which no marker can
+    /// begin. `was_at_start`: such a marker may come before it.
+    pub fn ends_line(text: &str, was_at_start: bool, settings: &Settings) -> bool {
+        let last = text.bytes().rev().find(|byte| !is_indent(*byte));
+        last.map_or(was_at_start, |byte| {
+            !settings.line_firsts.is_empty() && settings.line_ends.has(byte)
+        })
     }
 
     /// Returns how many of the next pieces contain no position at which a marker can begin.
@@ -208,21 +221,39 @@ impl Scanner {
 
     /// Appends text that must be scanned. Returns the length of the text before it.
     pub fn push(&mut self, text: &str) -> usize {
+        self.collect();
         let before = self.text.len();
         self.text.push_str(text);
         before
     }
 
+    /// Appends a short piece that contains none of the bytes at which a marker can begin. Returns false and changes
+    /// nothing for any other piece.
+    #[inline(always)]
+    pub fn take_unmarked(&mut self, piece: &str, settings: &Settings) -> bool {
+        self.plain.push_without(piece.as_bytes(), &settings.marks)
+    }
+
     /// Appends text in which no marker can begin.
-    #[inline]
     pub fn take_plain(&mut self, texts: &str) {
-        self.text.push_str(texts);
-        self.searched = self.text.len();
+        if !self.plain.push(texts) {
+            self.collect();
+            self.text.push_str(texts);
+            self.searched = self.text.len();
+        }
+    }
+
+    /// Moves the text that needs no examination to the other text.
+    fn collect(&mut self) {
+        if self.plain.length() > 0 {
+            self.plain.move_to(&mut self.text);
+            self.searched = self.text.len();
+        }
     }
 
     /// Returns the length of the current part's text, in bytes.
     pub fn length(&self) -> usize {
-        self.text.len()
+        self.text.len() + self.plain.length()
     }
 
     /// Returns true if a family without a marker may still begin, because the layout has not read any text yet.
@@ -703,11 +734,6 @@ impl Pieces<'_> {
             None
         })
     }
-}
-
-/// Returns true for whitespace within a line.
-fn is_indent(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\r')
 }
 
 /// Returns the name and arguments of each call, or the reason for refusing the block.

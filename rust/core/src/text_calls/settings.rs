@@ -8,6 +8,7 @@ use crate::text_calls::layout::Words;
 use crate::text_calls::marker_tree::Beginning;
 use crate::text_calls::marker_tree::Kinds;
 use crate::text_calls::marker_tree::MarkerTree;
+use crate::text_calls::reading::is_indent;
 use serde_json::Value;
 
 /// Whether blocks are only reported or are promoted to calls.
@@ -206,6 +207,12 @@ impl Settings {
     /// Returns true if the text begins with a marker, or is the beginning of one. Bare markers do not count.
     pub fn may_begin(&self, text: &[u8]) -> bool {
         self.tree.read(text.iter().copied()) != Beginning::Other
+    }
+
+    /// Returns true if the text, which is at the start of a line, may begin with a marker that must start a line.
+    pub fn may_begin_line(&self, text: &str) -> bool {
+        let first = text.bytes().find(|byte| !is_indent(*byte));
+        first.is_some_and(|byte| self.line_firsts.has(byte))
     }
 
     fn begins_bare(&self, byte: u8) -> bool {

@@ -886,7 +886,7 @@ def gateways_page() -> str:
         lines += [f"## {name}", ""]
         for target, entry in profile["targets"].items():
             constraints = entry.get("constraints") or {}
-            change = "except for those below" if constraints else "without changes"
+            change = "with these differences" if constraints else "without changes"
             like = f": the constraints of the profile `{entry['like']}`, {change}" if entry.get("like") else ""
             lines += [f"Target `{target}`{like}.", ""]
             if constraints:

@@ -413,7 +413,7 @@ class Response:
 
     @property
     def provider_metadata(self) -> dict[str, Any] | None:
-        """Metadata of the first chunk for which this class has no other field."""
+        """Members of the first chunk that have no field of their own in this class."""
         started = self._folded().started
         return None if started is None else started.provider_metadata
 

@@ -138,8 +138,8 @@ def payload_of(
 
 
 def _lacks_thinking(thinking: Any, messages: Sequence[Any], context: Context) -> bool:
-    """Return whether thinking is enabled although the unfinished tool turn, or the beginning of the response, does not
-    start with a thinking block.
+    """Return whether thinking is enabled, but the final assistant message does not start with a thinking block. Only a
+    message to be continued, or one whose tool results were just sent, needs one.
 
     The API rejects such requests: "a final assistant message must start with a thinking block". With adaptive thinking,
     the block is optional.

@@ -131,6 +131,8 @@ def _text_signature(blocks: Sequence[Part], role: str, writer: Writer) -> str | 
 def _reasoning(thoughts: Sequence[Reasoning], message: dict[str, Any], writer: Writer, *, chunks: bool) -> None:
     """Write Anthropic's signed and redacted reasoning as blocks, if the target has a member for them. Write the text of
     all other reasoning, and record its signatures, encrypted content and item ids as losses.
+
+    `chunks`: the text is already in `content`, so only the losses are recorded.
     """
     facts, listed = writer.context.facts("reasoning"), writer.context.facts("members").get("assistant", ())
     plain: list[Reasoning] = []

@@ -128,7 +128,8 @@ fn is_within(text: &str, most: usize) -> bool {
     text.len() <= most || text.chars().nth(most).is_none()
 }
 
-/// The last values of the members of one level. A member is included again only if its value changes.
+/// The last values of the members of one level. A remembered member is included again only if its value
+/// changes.
 #[derive(Debug, Default)]
 pub(crate) struct LastSeen {
     members: Vec<(Box<str>, Box<str>)>,

@@ -40,8 +40,8 @@ __all__ = [
 
 
 def learn(state: Choice, item: Item, address: Address) -> None:
-    """Store the ids of an address that led to the item, so that they lead to it from now on. Report an unexpected
-    id.
+    """Store the ids of the address that was resolved to the item, so that later events with these ids are resolved to
+    it too. Report an unexpected id.
     """
     note_ids(state, item, address, state.item_index.learn(item, address))
 

@@ -130,8 +130,8 @@ class ItemIndex:
             self._at_index[address.index] = item
 
     def learn(self, item: Item, address: Address) -> str | None:
-        """Store the ids of an address that led to the item, so that they lead to it from now on. Report an unexpected
-        id.
+        """Store the ids of the address that was resolved to the item, so that later events with these ids are resolved
+        to it too. Report an unexpected id.
 
         Return the item id if it is unexpectedly not the item's own id; return such an id only once per item.
         """

@@ -1,5 +1,5 @@
-"""Converts content that is a list of parts (Mistral and multimodal gateways), and image members, to pieces of one kind
-each.
+"""Splits content into typed pieces. Content is a string, a part, or a list of parts (Mistral and multimodal gateways).
+Also decodes `images` members and structured reasoning.
 
 Parts of documented shapes are decoded. Any other part is kept as sent.
 """

@@ -146,8 +146,8 @@ impl Call {
         reported && (self.custom || !self.is_complete())
     }
 
-    /// Returns the length of the argument text, in bytes, that is safe to emit: later fragments cannot change it or move
-    /// it to another call.
+    /// Returns how many bytes of the argument text are safe to emit: later fragments cannot change them or move them to
+    /// another call.
     #[inline]
     pub fn settled(&self) -> usize {
         if self.custom {

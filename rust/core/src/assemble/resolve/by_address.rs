@@ -22,7 +22,8 @@ use crate::model::delta::ItemKind;
 use crate::model::fault::Fault;
 use crate::model::spec::Code;
 
-/// Stores the ids of an address that led to the item, so that they lead to it from now on. Reports an unexpected id.
+/// Stores the ids of the address that was resolved to the item, so that later events with these ids are resolved to it
+/// too. Reports an unexpected id.
 pub fn learn(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -157,8 +157,9 @@ impl ItemIndex {
         }
     }
 
-    /// Stores the ids of an address that led to the item, so that they lead to it from now on. Reports an unexpected
-    /// id. If an id differs from the item's own id, returns the differing id the first time that it occurs.
+    /// Stores the ids of the address that was resolved to the item, so that later events with these ids are resolved to
+    /// it too. Reports an unexpected id. If an id differs from the item's own id, returns the differing id the first
+    /// time that it occurs.
     pub fn learn(
         &mut self,
         ctx: &mut RuleContext<'_, '_>,

@@ -222,7 +222,7 @@ impl Anthropic {
         self.done(wire)
     }
 
-    /// Emits the stop reason in an object. Returns false if the object has none.
+    /// Emits the stop reason that `holder` contains. Returns false if it contains none.
     fn finish<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -233,8 +233,8 @@ impl Responses {
         self.failure = Some(Box::new(HeldPayload::of(arrival)));
     }
 
-    /// Decodes the event after a failure event that contained no error. Only an error explains the failure; other
-    /// events are not part of the response.
+    /// Reports the error in the event after a failure event that contained none. If that event has no error either, the
+    /// failure itself is reported, and the event is ignored.
     #[cold]
     pub(crate) fn after_failure(
         &mut self,

@@ -63,7 +63,7 @@ struct OpenCall {
 #[derive(Debug)]
 pub(crate) struct Contradicted;
 
-/// Writes the elements of one choice's calls as chunks.
+/// Writes one entry of `tool_calls` per chunk, for one choice.
 pub(crate) struct CallOutput<'p> {
     pub(crate) context: &'p mut EncodeContext,
     pub(crate) head: &'p mut ChunkHead,

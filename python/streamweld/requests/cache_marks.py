@@ -59,11 +59,11 @@ def _number(messages: Any) -> int:
     """Return the number of marks in the messages. This is faster than `_marks`, which also returns their paths."""
     count = 0
     for message in listed(messages):
-        if message.__class__ is dict or isinstance(message, Mapping):
-            count += _MEMBER in message
-            content: Any = message.get("content")
-            if content.__class__ is list:
-                count += _number_in(content)
+        members = object_of(message)
+        count += _MEMBER in members
+        content: Any = members.get("content")
+        if content.__class__ is list:
+            count += _number_in(content)
     return count
 
 

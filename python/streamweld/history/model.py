@@ -95,7 +95,7 @@ class NestedPath(str):
 
 
 class SharedMember(str):
-    """Name of an extra member that the target has, too. It is written although the block is of another dialect."""
+    """Name of an extra member that the target also has. It is written although the block is of another dialect."""
 
     __slots__ = ()
 
@@ -148,7 +148,7 @@ class _Part:
     `at`: index of the part in its origin. `raw`: the source object. `touched`: whether a pass changed the part, which
     makes `raw` stale. `extra`: members of `raw` for which the model has no field. They are kept when writing the same
     dialect and lost in others. Members of nested objects have a `NestedPath` key and are lost whenever the block is
-    rewritten. Members that the target's dialect has, too, have a `SharedMember` key.
+    rewritten. Members that the target's dialect also has have a `SharedMember` key.
     """
 
     origin: Origin | None = None

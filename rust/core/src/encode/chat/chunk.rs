@@ -51,8 +51,9 @@ pub(crate) struct ChunkHead {
 #[derive(Debug, Default)]
 struct OwnMembers {
     current: OwnMembersOnce,
-    /// The names of the current members.
-    names: HashSet<String>,
+    /// The names of the current members of the choice, and of its delta.
+    choice_names: HashSet<String>,
+    delta_names: HashSet<String>,
     /// The members in the chunk with the finish reason.
     finish: OwnMembersOnce,
     /// True if the current members are those of the chunk with the finish reason.
@@ -90,6 +91,10 @@ struct OwnMembersOnce {
     delta: ExtraMembers,
 }
 
+fn names(members: &ExtraMembers) -> HashSet<String> {
+    members.iter().map(|(name, _)| name.clone()).collect()
+}
+
 impl OwnMembersOnce {
     fn is_empty(&self) -> bool {
         self.choice.is_empty() && self.delta.is_empty()
@@ -100,9 +105,7 @@ impl ChunkHead {
     /// Records the members of the source's current chunk.
     pub(crate) fn record(&mut self, chunk: &ChunkFacts<'_>) {
         self.members = parsed(chunk.members);
-        self.names.clear();
-        let names = self.members.iter().map(|(name, _)| name.clone());
-        self.names.extend(names);
+        self.names = names(&self.members);
         if chunk.finishes {
             self.finish_members.clone_from(&self.members);
         }
@@ -120,10 +123,8 @@ impl ChunkHead {
             choice: parsed(facts.members),
             delta: members.indexed(parsed(facts.delta)),
         };
-        let OwnMembersOnce { choice, delta } = &members.current;
-        let names = choice.iter().chain(delta).map(|(name, _)| name.clone());
-        members.names.clear();
-        members.names.extend(names);
+        members.choice_names = names(&members.current.choice);
+        members.delta_names = names(&members.current.delta);
         members.finishes = facts.finishes;
         members.written = 0;
         if facts.finishes && !members.current.is_empty() {
@@ -157,7 +158,7 @@ impl ChunkHead {
     /// Returns true if the delta of the choice in the source's current chunk has this member.
     pub(crate) fn has_in_delta(&self, index: i32, name: &str) -> bool {
         let members = self.choices.get(&index);
-        members.is_some_and(|members| members.current.delta.iter().any(|(known, _)| known == name))
+        members.is_some_and(|members| members.delta_names.contains(name))
     }
 
     /// Returns true if the source's current chunk contains all members of an event's metadata. These members are then
@@ -167,9 +168,12 @@ impl ChunkHead {
         if own.is_some_and(|own| own.is_lossy) {
             return false;
         }
-        parsed(metadata).iter().all(|(name, _)| {
-            self.names.contains(name) || own.is_some_and(|own| own.names.contains(name))
-        })
+        let is_own = |name: &String| {
+            own.is_some_and(|own| own.choice_names.contains(name) || own.delta_names.contains(name))
+        };
+        parsed(metadata)
+            .iter()
+            .all(|(name, _)| self.names.contains(name) || is_own(name))
     }
 
     /// Makes the next chunk contain the members of the choice, unless they were written with the current payload.

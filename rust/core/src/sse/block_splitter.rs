@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_is_ready_if_nothing_waits_before_it() {
+    fn a_payload_is_ready_if_no_data_comes_before_it() {
         let ready = |pieces: &[&str]| {
             let mut splitter = Splitter::default();
             let mut ready = 0;
@@ -343,12 +343,13 @@ mod tests {
             (&["{\n1,\n"], 0),
             (&["  \n: {}\n"], 0),
             (&["{\n}\n"], 0),
-            (&["x\n{}\n"], 0),
+            (&["data: x\n{}\n"], 0),
             (&["{}\n"], 1),
             (&[" ", "\t<", "]", "\n"], 1),
             (&["{}\r{\r{}", "\r\ny"], 1),
             (&["{}\n: x\n{}\n"], 2),
-            (&["x\n{}\n\n{}\n"], 1),
+            (&["event: x\n{}\n"], 1),
+            (&["data: x\n{}\n\n{}\n"], 1),
         ] {
             assert_eq!(ready(pieces), number, "{pieces:?}");
         }

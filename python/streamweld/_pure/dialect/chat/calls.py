@@ -41,6 +41,14 @@ _INDEX_HEAD = 64  # an unusable index is reported with at most this many charact
 _INDEX_CAP = 2**32 - 1  # maximum index if the limit is disabled
 
 
+def _has_custom(entry: dict[str, Any]) -> bool:
+    """Return True if `custom` contains the call. Some gateways add an empty `custom` to the calls of functions
+    (https://github.com/earendil-works/pi/issues/7097).
+    """
+    custom = entry.get("custom")
+    return is_object(custom) and (any(custom.values()) or not is_object(entry.get("function")))
+
+
 def is_typed_tool_use(part: Mapping[str, Any]) -> bool:
     """Return whether a list element has the type `tool_use` and an id, a name, or arguments."""
     if part.get("type") != "tool_use":
@@ -175,7 +183,7 @@ class CallReader:
             index, index_raw = self._index(payload, entry["index"], path)
         # Without a wrapper, the call object itself contains the name and the arguments. For a free-form tool, it
         # contains the input.
-        custom = isinstance(entry.get("custom"), dict)
+        custom = _has_custom(entry)
         inner_key = "custom" if custom else "function"
         wrapped = entry.get(inner_key)
         inner, inner_path = entry, path

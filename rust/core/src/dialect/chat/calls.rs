@@ -11,6 +11,7 @@ use crate::dialect::chat::read::Call;
 use crate::dialect::chat::read::Delta;
 use crate::dialect::chat::read::Function;
 use crate::dialect::chat::read::TypedValue;
+use crate::dialect::chat::readers::is_filled;
 use crate::dialect::think_tags::is_white;
 use crate::dialect::unread_arguments::may_hold_arguments;
 use crate::dialect::upstream_error::is_empty_value;
@@ -354,6 +355,20 @@ fn lacks_arguments(fragment: &Fragment<'_>) -> bool {
     fragment.arguments.is_none() && fragment.object_arguments.is_none()
 }
 
+/// Returns true if `custom` contains the call. Some gateways add an empty `custom` to the calls of functions
+/// (<https://github.com/earendil-works/pi/issues/7097>).
+fn has_custom(call: &Call<'_>) -> bool {
+    let Some(TypedValue::Read(custom, _)) = &call.custom else {
+        return false;
+    };
+    let mut others = custom.other_members.iter().map(|member| Some(member.raw));
+    let is_blank = [custom.id, custom.name, custom.arguments]
+        .into_iter()
+        .all(|slot| !is_filled(slot))
+        && !others.any(is_filled);
+    !(is_blank && matches!(call.function, Some(TypedValue::Read(..))))
+}
+
 fn fragment<'a>(
     call: &Call<'a>,
     max_index: Option<u64>,
@@ -365,7 +380,7 @@ fn fragment<'a>(
         ..Fragment::default()
     };
     (out.index, out.index_raw) = index(call.index, max_index);
-    out.custom = matches!(call.custom, Some(TypedValue::Read(..)));
+    out.custom = has_custom(call);
     let (walk, wrapper) = if out.custom {
         (&call.custom, "custom")
     } else {

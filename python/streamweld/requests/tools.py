@@ -435,12 +435,28 @@ def _fit_mcp(tool: Tool, context: RequestContext) -> Tool | None:
     if context.target not in ("responses", "anthropic") or not _runs_tools(context):
         return _lost(tool, context, f"{_target_name(context)} cannot call MCP servers")
     raw = object_of(tool.raw)
-    if "toolset" in raw or context.target == "responses":
+    if "toolset" in raw:
+        return tool if context.target == "anthropic" else _fit_toolset(tool, context)
+    if context.target == "responses":
         return tool
     if raw.get("require_approval") != "never":
         return _lost(tool, context, "the tool requires approval, and the target runs MCP tools without approval")
     if not isinstance(raw.get("server_url"), str):
         return _lost(tool, context, "a connector has no server URL that the target could call")
+    if object_of(raw.get("allowed_tools")).get("read_only") is not None:
+        return _lost(tool, context, "the target cannot restrict an MCP server to tools that only read")
+    return tool
+
+
+def _fit_toolset(tool: Tool, context: RequestContext) -> Tool | None:
+    """Return Anthropic's toolset if the Responses API, which can only allow tools of an MCP server, can express it."""
+    raw = object_of(tool.raw)
+    toolset, server = object_of(raw.get("toolset")), object_of(raw.get("server"))
+    if object_of(server.get("tool_configuration")).get("enabled") is False:
+        return _lost(tool, context, "the MCP server is disabled")
+    configs = object_of(toolset.get("configs")).values()
+    if _enabled(toolset, server) is None and any(object_of(config).get("enabled") is False for config in configs):
+        return _lost(tool, context, "the target cannot forbid single tools of an MCP server")
     return tool
 
 
@@ -643,22 +659,31 @@ def _mcp_to_responses(tool: Tool, context: RequestContext) -> dict[str, Any]:
     if server.get("authorization_token") is not None:
         made["authorization"] = server["authorization_token"]
     made["require_approval"] = "never"
-    allowed = _enabled(object_of(given.get("toolset")), server)
+    toolset = object_of(given.get("toolset"))
+    allowed = _enabled(toolset, server)
     if allowed is not None:
         made["allowed_tools"] = allowed
     _lose_extra(tool, context, "configs", "default_config")
+    configs: list[tuple[Path, Any]] = [(("default_config",), toolset.get("default_config"))]
+    configs += [(("configs", name), config) for name, config in object_of(toolset.get("configs")).items()]
+    for place, config in configs:
+        for name, value in object_of(config).items():
+            if name != "enabled":
+                why = f"{context.target} does not have this option for the tools of an MCP server"
+                context.lose(name, (*tool.path, *place, name), why, value)
     return made
 
 
 def _enabled(toolset: Json, server: Json) -> list[str] | None:
-    """Return the names of an MCP server's tools that may be called, or None if all may be called."""
-    configured = object_of(server.get("tool_configuration")).get("allowed_tools")
-    if is_list(configured):
-        return list(cast("Sequence[str]", configured))
-    if object_of(toolset.get("default_config")).get("enabled") is not False:
-        return None
+    """Return the names of an MCP server's tools that may be called, or None if there is no list of allowed tools."""
+    default = object_of(toolset.get("default_config")).get("enabled") is not False
     configs = object_of(toolset.get("configs"))
-    return [name for name, config in configs.items() if object_of(config).get("enabled") is True]
+    configured = object_of(server.get("tool_configuration")).get("allowed_tools")
+    if not is_list(configured) and default:
+        return None
+    names = cast("Sequence[str]", configured) if is_list(configured) else list(configs)
+    states = {name: object_of(configs.get(name)).get("enabled", default) for name in names}
+    return [name for name in names if states[name] is True]
 
 
 def _mcp_to_anthropic(tool: Tool, context: RequestContext) -> dict[str, Any]:

@@ -131,6 +131,7 @@ class Splitter:
     def _look(self, line: bytes, *, ends: bool) -> None:
         """Decide from this piece of the line whether the line may be a document outside any field."""
         if self._document is None:
+            self._data |= line.lstrip(b" \t").startswith(_BOM[:1])  # what follows may be in a later piece
             first = line.removeprefix(_BOM).lstrip(b" \t")[:1]
             self._document = first[0] in _OPENING if first else None
         if self._document:

@@ -182,7 +182,9 @@ class Chat:
                 self._chunk(content.choice, delta)
         elif isinstance(content, ChoiceMembers):
             self._members.record(content)
-        elif isinstance(content, ChoiceEnd):
+        elif (
+            isinstance(content, ChoiceEnd) and not self._context.cut
+        ):  # nothing is written after the end of the response
             if self._members.has_unwritten(content.choice):
                 self._choice(content.choice)
             if self._members.has_unwritten(content.choice):

@@ -301,7 +301,8 @@ impl Encoder for Chat {
                 }
             }
             Unmodelled::ChoiceMembers(facts) => self.head.record_choice(facts),
-            Unmodelled::ChoiceWithoutEvent { choice } => {
+            // The rest of a response that is over is not written.
+            Unmodelled::ChoiceWithoutEvent { choice } if !context.cut => {
                 if self.head.has_unwritten(context, *choice) {
                     self.open(context, *choice);
                     self.write_members(context, *choice);

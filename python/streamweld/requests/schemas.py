@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from streamweld._spec import load_requests
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["EMPTY", "foreign_to_gemini", "from_gemini", "is_empty", "is_strict", "lacks_properties", "of_object"]
 
@@ -63,13 +63,8 @@ def foreign_to_gemini(schema: Any, gateway: str) -> str | None:
     table = load_requests()["gemini_schema"]
     known = {*table["members"], *table["more"].get(gateway, ())}
     waiting: list[Any] = [schema]
-    while waiting:
-        given = waiting.pop()
-        if isinstance(given, list | tuple):
-            waiting += cast("Sequence[Any]", given)
-        if not isinstance(given, Mapping):
-            continue
-        for name, value in cast("Mapping[str, Any]", given).items():
+    for given in _objects(waiting):
+        for name, value in given.items():
             camel = _camel(name)
             if camel not in known or (camel == "type" and isinstance(value, list | tuple)):
                 return name
@@ -80,8 +75,18 @@ def foreign_to_gemini(schema: Any, gateway: str) -> str | None:
     return None
 
 
+def _objects(waiting: list[Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects in the list and in its lists, until it is empty. The caller may add values meanwhile."""
+    while waiting:
+        given = waiting.pop()
+        if isinstance(given, list | tuple):
+            waiting += cast("Sequence[Any]", given)
+        elif isinstance(given, Mapping):
+            yield cast("Mapping[str, Any]", given)
+
+
 def _camel(name: str) -> str:
-    """Return the name in camel case. The API accepts snake case, too."""
+    """Return the name in camel case. The API also accepts snake case."""
     first, *rest = name.split("_")
     return first + "".join([word.capitalize() for word in rest])
 
@@ -113,13 +118,7 @@ def lacks_properties(schema: Any, target: str) -> bool:
 def is_strict(schema: Any) -> bool:
     """Return whether every object in the schema requires all of its properties and allows no others."""
     waiting: list[Any] = [schema]
-    while waiting:
-        given = waiting.pop()
-        if isinstance(given, list | tuple):
-            waiting += cast("Sequence[Any]", given)
-        if not isinstance(given, Mapping):
-            continue
-        found = cast("Mapping[str, Any]", given)
+    for found in _objects(waiting):
         kind, members = found.get("type"), found.get("properties")
         properties = cast("Mapping[str, Any]", members) if isinstance(members, Mapping) else {}
         is_object = kind == "object" or (isinstance(kind, list | tuple) and "object" in kind) or bool(properties)

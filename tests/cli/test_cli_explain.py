@@ -75,7 +75,7 @@ BASE_RULES = {"stream", "framing", "assembly", "limit"}  # of classes that are r
 def test_the_rule_of_every_error_is_explained_with_advice() -> None:
     """The rules are read from the source: `rule="…"`, `_rule = "…"` and faults of the pure backend."""
     pattern = re.compile(r"""rule(?:=| = )"(\w+)"|fault\(\s*"[A-Z]\w+",\s*"(\w+)\"""")
-    others = {"check", "history", "requests"}  # their rules are no errors, and have tests of their own
+    others = {"check", "history", "requests"}  # other tests cover the rules of these packages
     files = [path for path in PACKAGE.rglob("*.py") if others.isdisjoint(path.relative_to(PACKAGE).parts)]
     used = {next(filter(None, found)) for path in files for found in pattern.findall(path.read_text("utf-8"))}
     assert {"truncated", "unknown_dialect", "splice_gap", "internal"} <= used

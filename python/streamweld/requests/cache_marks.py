@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["limit"]
 
-_Tree: TypeAlias = "dict[str | int, _Tree]"  # the steps of paths; a path ends where there are no more
+_Tree: TypeAlias = "dict[str | int, _Tree]"  # one level for each step of the paths; an empty dict ends a path
 _MEMBER: Final = "cache_control"
 _BLOCK: Final = "cachePoint"
 _TOP: Final = ("tools", "toolConfig", "system", "messages")  # in the order in which the prefix is built

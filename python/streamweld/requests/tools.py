@@ -675,7 +675,7 @@ def _mcp_to_responses(tool: Tool, context: RequestContext) -> dict[str, Any]:
 
 
 def _enabled(toolset: Json, server: Json) -> list[str] | None:
-    """Return the names of an MCP server's tools that may be called, or None if there is no list of allowed tools."""
+    """Return the names of an MCP server's tools that may be called, or None if the request does not list them."""
     default = object_of(toolset.get("default_config")).get("enabled") is not False
     configs = object_of(toolset.get("configs"))
     configured = object_of(server.get("tool_configuration")).get("allowed_tools")

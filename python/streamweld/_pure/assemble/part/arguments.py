@@ -153,7 +153,7 @@ class ArgumentText:
         return self.has_no_arguments() or self._last == 0
 
     def has_no_arguments(self) -> bool:
-        """Return True if the text means that there are no arguments: whitespace, null or ""."""
+        """Return True for whitespace, null or "", which some gateways send for a call without arguments."""
         return not self.overflow and bytes(self.data).strip(_WHITE) in _NOTHING
 
     def is_blank(self) -> bool:

@@ -280,8 +280,8 @@ def _merge_call(choice: Choice, call: Call, other: Call) -> None:
 
 
 def unwrap(choice: Choice, call: Call) -> None:
-    """Replace whitespace, null and "" with empty text, because they mean that there are no arguments. Replace a JSON
-    string that contains an object with this object.
+    """Replace whitespace, null and "" with empty text: some gateways send them for a call without arguments. Replace a
+    JSON string that contains an object with this object.
     """
     text = call.text
     if text.empty:

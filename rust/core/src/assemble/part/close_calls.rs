@@ -290,8 +290,8 @@ fn pair(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
         .diagnose(Code::ARGS_PAIRED, Some(part), &other.to_string())
 }
 
-/// Replaces whitespace, null and "" with empty text, because they mean that there are no arguments. Replaces a JSON
-/// string that contains an object with this object.
+/// Replaces whitespace, null and "" with empty text: some gateways send them for a call without arguments. Replaces a
+/// JSON string that contains an object with this object.
 fn unwrap(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> ParseResult {
     let Some(call) = choice.get_mut(slot) else {
         return Ok(());

@@ -353,7 +353,7 @@ fn has_same_arguments(call: &mut Call, payload: &[u8]) -> bool {
     call.canonical() == canonical(&String::from_utf8_lossy(payload))
 }
 
-/// Returns true if the payload means that there are no arguments: whitespace, null or "".
+/// Returns true for whitespace, null or "", which some gateways send for a call without arguments.
 fn has_no_arguments(payload: &[u8]) -> bool {
     matches!(trim(payload), b"" | b"null" | b"\"\"")
 }

@@ -149,7 +149,7 @@ class Assembler(ItemSurface, AttachedSurface):
     def started(self, id: str | None, model: str | None, created: int | None, metadata: str | None) -> None:  # noqa: A002
         """Emit `ResponseStarted` with the fields of the first chunk and store it for the snapshot.
 
-        Later calls do nothing.
+        Do nothing when called again.
         """
         if self._started is None and not self._over:
             self._started = ResponseStarted(id, model, created, call_events.parse_metadata(metadata))
@@ -224,7 +224,7 @@ class Assembler(ItemSurface, AttachedSurface):
         return state is not None and state.mirrors(fragment.name or "", replace_lone_surrogates(arguments).encode())
 
     def compare_call(self, choice: int, identity: str | None, name: str, arguments: str) -> CallComparison:
-        """Compare a call from another place in the payload with the calls of the choice."""
+        """Compare a call that arrived outside a delta's `tool_calls` with the calls of the choice."""
         state = self._choices.get(choice)
         return "own" if state is None else state.compare(identity, name, arguments.encode())
 
@@ -251,8 +251,8 @@ class Assembler(ItemSurface, AttachedSurface):
         return part.text() if part is not None and part.channel == "reasoning" else ""
 
     def end_reasoning(self, choice: int, signature: str | None, encrypted_content: str | None) -> None:
-        """Close the open reasoning part of the choice with these attributes. If there is none, or if the attributes are
-        encrypted content, they become a part without text.
+        """Close the open reasoning part of the choice with these attributes. If no reasoning part is open, or if the
+        attributes include encrypted content, add a reasoning part without text that has the attributes.
         """
         if not self._over:
             state = self._choice(choice)
@@ -288,7 +288,7 @@ class Assembler(ItemSurface, AttachedSurface):
         refusal: str | None,
         fragments: Sequence[Fragment],
     ) -> None:
-        """Apply a complete message. It corrects and completes the streamed content, or is the only content."""
+        """Apply a complete message. The message corrects and completes the streamed content, or is the only content."""
         if self._over:
             return
         state = self._choice(choice)
@@ -336,7 +336,7 @@ class Assembler(ItemSurface, AttachedSurface):
         state.step = self._shared.parts
 
     def has_reported_call(self, choice: int) -> bool:
-        """Return True if the final event of any call in the choice has been emitted. The choice can then no longer
+        """Return True if the final event of any call in the choice has been emitted. If so, the choice can no longer
         restart.
         """
         state = self._choices.get(choice)
@@ -385,7 +385,9 @@ class Assembler(ItemSurface, AttachedSurface):
         self._broken_off = True
 
     def mark_valid_end(self) -> None:
-        """Record that the response is complete if the input ends here. Gemini needs this: it has no terminal marker."""
+        """Record that the response is complete if the input ends here. Gemini streams need this, because Gemini has no
+        terminal marker.
+        """
         self._valid_end = True
 
     def done(self) -> None:
@@ -486,7 +488,8 @@ class Assembler(ItemSurface, AttachedSurface):
     def assumed_ends(self) -> list[Event]:
         """Return a `Finished` event for each choice without a finish reason, if the response is assumed to be complete.
 
-        These events are not part of the response. Conversion uses them if the target format requires a finish reason.
+        The returned events are not part of the response. Conversion uses them if the target format requires a finish
+        reason.
         """
         if self.completeness != "assumed":
             return []

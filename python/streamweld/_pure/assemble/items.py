@@ -511,8 +511,8 @@ class ItemSurface:
             if item.call is not None:
                 item.call.unopened = True
         elif again and not is_same_or_empty(call, arguments):
-            # Different arguments mean a new call that reuses the id. The AI SDK sends such a call in a single delta,
-            # Responses as another item.
+            # Different arguments mean a new call that reuses the id. The AI SDK sends the new call in a single delta;
+            # Responses sends it as another item.
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
         else:
             changed = item.announced and is_another(call, address, None) and not again
@@ -591,8 +591,8 @@ def _whole(
     if call.outcome is None:
         call.ending = ending
         if ending is not CallEnding.WHOLE:
-            # The call stays open: a later event may complete it; otherwise, the end of the response determines its
-            # state.
+            # Leave the call open, because a later event may complete it. If none does, the end of the response
+            # determines its state.
             call.ended = ending is not CallEnding.CUT
             return
     end_item(state, item, None, None)
@@ -607,8 +607,8 @@ def _is_over(item: Item, address: Address) -> bool:
 
 
 def _by_call_id(item: Item | None, address: Address) -> bool:
-    """Return True if the address led to the item by its call id alone: it has no item id, or the item id of another
-    item.
+    """Return True if only the call id of the address identified the item, because the address has no item id or the
+    item id of another item.
     """
     return item is not None and (
         address.item_id is None

@@ -31,8 +31,8 @@ def shown_calls(choice: Choice) -> list[Call]:
 
 
 def client_calls(choice: Choice) -> list[Call]:
-    """Return those calls of `shown_calls` that the client must run, in their final order. Only such calls justify the
-    finish reason `tool_calls`.
+    """Return those calls of `shown_calls` that the client must run, in their final order. Only calls that the client
+    must run justify the finish reason `tool_calls`.
     """
     return [call for call in shown_calls(choice) if not call.provider_executed]
 

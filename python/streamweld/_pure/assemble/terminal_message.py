@@ -124,8 +124,8 @@ def _read(choice: Choice, fragment: Fragment) -> Incoming | None:
 def _match(
     choice: Choice, incoming: Incoming, at_index: Call | None, by_id: Mapping[str, Iterator[Call]], met: set[int]
 ) -> Call | None:
-    """Return the streamed call that a call in the message repeats, or None. This is the call with the same first id, or
-    else the call that has the same id as an alias, or else the call at the same position.
+    """Return the streamed call that a call in the message repeats, or None. The call with the same first id is
+    preferred, then a call that has the id as an alias, then the call at the same position.
     """
     if incoming.id is not None:
         for named in by_id[incoming.id]:

@@ -68,7 +68,7 @@ class _LastMessage:
 
 @dataclass(frozen=True, slots=True)
 class _SalvagedText:
-    """The place of a text in the payload from which it is salvaged, and what preceded it."""
+    """The place of a text within the payload from which it is salvaged, and what preceded the text."""
 
     event: str
     first: bool  # no payload with content preceded this one
@@ -228,7 +228,7 @@ class PayloadPipeline:
             return False
         payload = self._document_of(text)
         if payload is None:
-            # Plain text, or data that may be salvaged. Detection cannot use such data, so the held payloads stay held.
+            # Detection cannot use plain text or data that is still to be salvaged, so the held payloads stay held.
             return False
         event = "error" if self._is_error_body(payload, stray=one.stray) else one.event
         dialect = waiting.identifies(payload.value, event)
@@ -597,10 +597,10 @@ class PayloadPipeline:
             self._out.diagnose("data_after_done")
 
     def _read_held(self, waiting: UndetectedPayloads) -> bool:
-        """Dispatch the held payloads if the last one contains only a message. It is an error, because nothing follows
-        it.
+        """Dispatch the held payloads if the last one contains only a message text. That payload is an error, because
+        nothing follows it.
 
-        Return False for any other payload. The dialect is then unknown.
+        Return False for any other payload. In that case, the dialect is unknown.
         """
         payload = self._document_of(waiting.held[-1].data.strip(WHITE))
         if payload is None or is_notice(waiting.held[-1].event) or not is_message(payload.value):
@@ -613,7 +613,7 @@ class PayloadPipeline:
         return True
 
     def _end_with_message(self, decoder: Decoder) -> None:
-        """Decode the last payload as an error if it contains only a message and the response has no other end."""
+        """Decode the last payload as an error if it contains only a message text and the response has no other end."""
         last, self._last_message = self._last_message, None
         if last is None:
             return

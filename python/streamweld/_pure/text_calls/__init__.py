@@ -21,10 +21,10 @@ determines whether a call may begin there:
 
 - A call is never allowed in a fence, inline code, a quoting element, reasoning tags or a message whose role
   (`messages`) is not the model's, on a line indented by four columns or more, in a list item, in a diff, or on the
-  lines between a quotation and the next blank line. Any such list item or other line that contains a marker (except a
-  markerless one), and any line that ends in one, is a quotation. Lines of unified, context and classic diffs count. A
-  fence that is indented by four columns or more may also be code. Both interpretations are tracked, and a call is
-  allowed only if neither has an open fence.
+  lines between a quotation and the next blank line. A list item, a table row or a similar line counts as a quotation if
+  it contains a marker (except a markerless one); any line that ends in a marker does so, too. Unified, context and
+  classic diffs are recognized. A fence that is indented by four columns or more may also be code. Both interpretations
+  are tracked, and a call is allowed only if neither has an open fence.
 - A `tag` marker must begin its line. Only whitespace, a reasoning closer, or another pending block may precede it; a
   refused block counts as prose. A reasoning closer in a list item, a quotation or a table row does not begin a line.
 - A `token` marker may also follow prose, unless its line is a quotation, a list item, a table row, part of a diff or a
@@ -42,12 +42,12 @@ text. There are two exceptions, in which the search continues after the marker. 
 only a mention if no family matched more than whitespace and a name, and no object or list begins. Second, a
 `markerless` opener is ordinary text unless a family matched a whole object or list.
 
-An object of calls must begin with a quotation mark, an array of calls with an object, and a Python list of calls with a
-name and a parenthesis. If anything else follows the bracket, the family is dropped there. JSON and Python values end
-where their brackets of all kinds balance outside strings. At that point, before the closer is read, they are validated:
-no duplicate keys, and a depth of at most 128 (64 for Python and braces). A value that ends at a literal is checked once
-that literal has been read. A name has at most 256 characters. A block that is interrupted by the end of its part or
-choice is `cut`, and everything up to the end of the choice is text.
+After its opening bracket, a JSON object must continue with a quotation mark, an array of calls with an object, and a
+Python list of calls with a name and a parenthesis. If anything else follows the bracket, the family is dropped there.
+JSON and Python values end where their brackets of all kinds balance outside strings. At that point, before the closer
+is read, they are validated: no duplicate keys, and a depth of at most 128 (64 for Python and braces). A value that ends
+at a literal is checked once that literal has been read. A name has at most 256 characters. A block that is interrupted
+by the end of its part or choice is `cut`, and everything up to the end of the choice is text.
 
 An optional closer (`maybe_close`) belongs to the block if only whitespace precedes it in the same part. It cannot close
 a block of another family.
@@ -56,8 +56,8 @@ A complete block is checked. Each name must be the name of a tool (otherwise `un
 tools at all, or `never` if the tool is never promoted), each value must match its schema (`bad_value`), and markerless
 arguments must match the schema completely (`bad_arguments`). A block that passes these checks is pending. Whitespace,
 `end_of_turn` literals and further blocks may follow it. After a `next_turn` literal, which may also follow, only
-whitespace may follow; everything else up to the end of the choice is text. Anything else is text, including a refused
-block. If text follows, pending blocks are refused (`text_follows`):
+whitespace may follow; everything else up to the end of the choice is text. If anything else follows, it counts as text;
+this includes a refused block. If text follows, pending blocks are refused (`text_follows`):
 
 - with `after="end"`, all of them; the rest of the choice is text, because the response quotes calls;
 - with `anywhere`, only those that follow prose on their line, those without a marker, and all that began on the line on
@@ -75,14 +75,15 @@ the first piece carries the metadata of the original event. A delta without held
 A part's `Done` event waits as long as text of this part or of an earlier part is held, but it does not wait for later
 parts.
 
-Pending blocks are decided just before the choice's `Finished` event is emitted. The reason must be `stop`, `tool_calls`
-or `other`; otherwise, the blocks are refused as `finish`. `max_tool_calls` and `max_parts` must also leave room for all
-of their calls, in addition to those already in the stream; otherwise, the blocks are refused as `limit`. If the stream
-ends or fails without a `Finished` event, the blocks are refused as `cut`. Otherwise, in this order:
+Whether pending blocks are promoted is decided just before the choice's `Finished` event is emitted. The finish reason
+must be `stop`, `tool_calls` or `other`; otherwise, the blocks are refused as `finish`. `max_tool_calls` and `max_parts`
+must also leave room for all of their calls, in addition to those already in the stream; otherwise, the blocks are
+refused as `limit`. If the stream ends or fails without a `Finished` event, the blocks are refused as `cut`. Otherwise,
+in this order:
 
 - The text of each part up to its first block is complete and is emitted as `TextDone`. If no text of a part remains,
   the part is not emitted at all (neither `Started` nor `Done`), unless it has an item id, annotations, a signature or
-  metadata. The part keeps these; parts that continue it do not get them.
+  metadata. The first part keeps these fields; the parts that continue it do not get them.
 - A call whose name and arguments equal those of a structured call in the choice is reported as `text_call_duplicate`.
   The order of members and the spelling of numbers and strings are ignored in this comparison. Any other call is
   reported as `text_call_promoted` (with the part number of the call) and emitted as `ToolCallStarted`, `ToolCallDelta`
@@ -96,9 +97,9 @@ ends or fails without a `Finished` event, the blocks are refused as `cut`. Other
 A snapshot of the response is consistent with this: it first contains the text of the parts without the blocks, and
 then, after all parts from the assembler, the added parts in the order of their part numbers.
 
-Mode `report` scans in the same way, but holds nothing back and changes no events. Where `promote` reports
-`text_call_promoted`, it reports `text_call_seen` (with the number of the text part). Names are not checked if the
-caller supplied no tools.
+Mode `report` scans in the same way, but holds nothing back and changes no events. Where mode `promote` reports
+`text_call_promoted`, mode `report` reports `text_call_seen` (with the number of the text part). Names are not checked
+if the caller supplied no tools.
 
 The `detail` of a diagnostic is `<family> <start>-<end>`, in characters of the part's text as sent; for a refused block,
 the reason follows. If a block has no end, the span is that of its marker, and the family is the first one in the table

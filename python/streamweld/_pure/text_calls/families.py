@@ -60,7 +60,8 @@ class Markers:
         self.firsts = re.compile("[" + re.escape("".join(firsts)) + "]") if words else _NEVER
 
     def held(self, text: str, at: int) -> int:
-        """Return the start of the longest suffix of `text[at:]` that is the beginning of a marker, but not a whole one.
+        """Return the start of the longest suffix of `text[at:]` that is the beginning of a marker, but not a complete
+        marker.
 
         Returns the text's length if there is no such suffix.
         """

@@ -1,7 +1,8 @@
 //! Fast paths that append the next piece to the open text part or to a call in progress.
 //!
-//! Most deltas only continue a text. For such a piece, each method has the same effect as the rules in `text_parts` and
-//! `route_fragment`. For any other piece, it changes nothing, and the caller applies those rules.
+//! Most deltas only append to an open text part or an open call. For such a delta, each method has the same effect as
+//! the rules in `text_parts` and `route_fragment`. For any other delta, the method changes nothing, and its caller
+//! applies the rules.
 
 use crate::assemble::Assembler;
 use crate::assemble::choice::Choice;
@@ -87,8 +88,8 @@ impl Assembler {
         go_on(&mut ctx, choice, piece)
     }
 
-    /// Returns the choice. Returns `None` if it does not exist, the stream has ended, or a named call of the choice has
-    /// no start event yet.
+    /// Returns the choice, or `None` if the choice does not exist, the stream has ended, or a named call of the choice
+    /// has no start event yet.
     #[inline]
     fn under_way<'a, 'o>(
         &'a mut self,
@@ -105,8 +106,8 @@ impl Assembler {
     }
 }
 
-/// Appends a piece of argument text to the call at its index and emits it (R1a, R3a1, A1). Returns false and changes
-/// nothing if another rule may apply.
+/// Appends a piece of argument text to the call with the same index, and emits the piece (R1a, R3a1, A1). Returns false
+/// and changes nothing if another rule may apply.
 #[inline]
 fn go_on(
     ctx: &mut RuleContext<'_, '_>,
@@ -171,8 +172,8 @@ pub(crate) fn is_shown(call: &Call) -> bool {
 }
 
 impl ArgumentText {
-    /// Returns true if the text is JSON and no repair rule is in progress or still possible. A piece that keeps the
-    /// JSON valid then simply continues the text.
+    /// Returns true if the text is JSON and no repair rule is in progress or still possible. If so, a piece that keeps
+    /// the JSON valid simply continues the text.
     #[inline(always)]
     pub(crate) fn is_settled(&self) -> bool {
         !self.plain
@@ -197,7 +198,7 @@ impl ArgumentText {
         true
     }
 
-    /// Appends `count` pieces in one step. The pieces contain no quotes, escapes or control characters; the last one
+    /// Appends `count` pieces in one step. The pieces contain no quotes, escapes or control characters; the last piece
     /// has `last` bytes. Returns false and changes nothing if the text so far does not end inside a JSON string.
     #[inline(always)]
     pub(crate) fn append_all(&mut self, pieces: &[u8], last: usize, count: usize) -> bool {

@@ -279,8 +279,9 @@ impl Assembler {
         parts
     }
 
-    /// Emits a `Finished` event for each choice without a finish reason, if the response is assumed to be complete.
-    /// These events are not part of the response. Conversion uses them if the target format requires a finish reason.
+    /// Emits a `Finished` event for each choice without a finish reason, if the response is assumed to be complete. The
+    /// returned events are not part of the response. Conversion uses them if the target format requires a finish
+    /// reason.
     pub(crate) fn assumed_ends(&self, sink: &mut dyn Sink) {
         if self.completeness == Completeness::Assumed {
             let choices = self.choices.iter();
@@ -301,7 +302,7 @@ impl Assembler {
         Some(text_of(shown.unwrap_or_default()))
     }
 
-    /// Returns false if the snapshot contains no calls.
+    /// Returns false if the snapshot cannot contain calls.
     pub fn may_show_calls(&self) -> bool {
         self.choices.iter().any(|choice| !choice.calls.is_empty())
     }

@@ -53,8 +53,8 @@ pub struct Shared {
     pub ids_optional: bool,
     /// Number of JSON documents so far. One payload may contain several.
     pub documents: u64,
-    /// Ordinal of the payload, and number of the document, with the last call fragment. `counted_at`: the same of the
-    /// last token counts.
+    /// The payload ordinal and document number of the last call fragment. `counted_at` contains those of the last token
+    /// counts.
     pub called_at: (u64, u64),
     pub counted_at: Option<(u64, u64)>,
 }

@@ -1,8 +1,9 @@
 //! Splits a body that is one JSON array (Gemini without `alt=sse`) into its elements.
 //!
 //! Each element is returned with its offset as soon as it is complete; reads may have any size. The first bytes of the
-//! body are held until they show whether it is an array. If it is not, they are returned to be parsed as an event
-//! stream. Only brackets and strings are tracked, so the caller must check whether an element is valid JSON.
+//! body are held until they show whether it is an array. If it is not an array, these bytes are returned to be parsed
+//! as an event stream. Only brackets and strings are tracked, so the caller must check whether an element is valid
+//! JSON.
 
 use crate::model::fault::Fault;
 use crate::model::limits::LimitName;
@@ -193,8 +194,8 @@ impl ArrayBody {
         }))
     }
 
-    /// Returns the offset in these next bytes at which the last element that they complete ends, or 0 if they complete
-    /// none.
+    /// Returns the offset of the end of the last array element that ends in these bytes, or 0 if no element ends in
+    /// them.
     ///
     /// The next call resumes where this call stopped.
     pub(crate) fn ends_in(&mut self, next: &[u8]) -> usize {

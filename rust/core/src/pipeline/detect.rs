@@ -39,7 +39,8 @@ impl PayloadPipeline {
             return Ok(true);
         }
         if self.done {
-            // The marker ends the stream in every dialect. The caller reports any data after the marker.
+            // The marker ends the stream in every dialect. The caller of this function reports any data after the
+            // marker.
             return Ok(false);
         }
         if text == MARKER && !self.waiting.is_empty() {
@@ -53,7 +54,7 @@ impl PayloadPipeline {
             return Ok(false);
         }
         let Ok(Read::Undecided(document)) = self.reader(out).read(text) else {
-            // Plain text, or data that may be salvaged. Detection cannot use such data, so the held payloads stay held.
+            // Detection cannot use plain text or data that is still to be salvaged, so the held payloads stay held.
             return Ok(false);
         };
         let is_error_body = || {
@@ -97,8 +98,8 @@ impl PayloadPipeline {
         !self.seen || !self.waiting.is_empty()
     }
 
-    /// Returns true if the document reports an error, is the first payload, and does not identify a dialect. A message
-    /// alone is an error only if no other payload follows.
+    /// Returns true if the document reports an error, is the first payload, and does not identify a dialect. A document
+    /// whose only member is `message` is an error only if no other payload follows, so it does not count.
     fn is_alone(&self, out: &Output<'_>, text: &str, document: &Document<'_>) -> bool {
         let is_message =
             matches!(document, Document::Object(object) if object.names() == ["message"]);
@@ -108,8 +109,8 @@ impl PayloadPipeline {
             && read.is_ok_and(|read| read.is_error_body())
     }
 
-    /// Dispatches the held payloads as those of a Chat stream if the last one contains only a message. Returns false if
-    /// it does not.
+    /// Dispatches the held payloads as those of a Chat stream if the last one contains only a message text. Returns
+    /// false if it does not.
     fn waits_with_message(&mut self, out: &mut Output<'_>) -> Result<bool, Fault> {
         let is_message = self.waiting.held.last().is_some_and(|held| {
             let arrival = held.arrival();

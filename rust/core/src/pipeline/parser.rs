@@ -1,6 +1,6 @@
 //! Parses the bytes of one stream into events: framing, payloads, wire deltas, assembly.
 //!
-//! Stores the state that must survive between reads, and passes it to the stages (`payload_pipeline`, `end_of_stream`).
+//! Stores the state that is kept between reads, and passes it to the stages (`payload_pipeline`, `end_of_stream`).
 //! Enforces the limit on the bytes of the stream. Input after a fault or after the end is ignored.
 
 use crate::assemble::Assembler;
@@ -250,8 +250,8 @@ impl Parser {
         }
     }
 
-    /// Returns the offset in these next bytes at which the last array element that they complete ends, or 0 if they
-    /// complete none.
+    /// Returns the offset of the end of the last array element that ends in these bytes, or 0 if no element ends in
+    /// them.
     pub(crate) fn elements_in(&mut self, next: &[u8]) -> usize {
         self.array.as_mut().map_or(0, |array| array.ends_in(next))
     }

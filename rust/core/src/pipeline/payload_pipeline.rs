@@ -81,11 +81,11 @@ pub(crate) struct PayloadPipeline {
     pub(crate) fast_path: bool,
     /// Payloads that arrived before the dialect was detected.
     pub(crate) waiting: LazyBox<UndetectedPayloads>,
-    /// Looks for a different dialect, if the caller specified the dialect.
+    /// Checks for a dialect other than the one that the caller specified, if any.
     pub(crate) watch: Option<Box<DialectWatch>>,
     /// A lone document that may be the complete response or the first of several lines.
     pub(crate) undecided: Option<Box<HeldPayload>>,
-    /// The last payload, if it contains only a message. It is an error if the response ends with it.
+    /// The last payload, if it contains only a message text. Such a payload is an error if the response ends with it.
     pub(crate) last_message: Option<Box<HeldPayload>>,
     /// True if each document is on a separate line (JSON Lines).
     pub(crate) lines: bool,

@@ -60,7 +60,7 @@ fn is_white(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{c}')
 }
 
-/// Strips ASCII whitespace at both ends. Nearly every payload is an object without any.
+/// Strips ASCII whitespace at both ends. Nearly every payload is an object without surrounding whitespace.
 pub(crate) fn trim(text: &str) -> &str {
     if text.starts_with('{') && text.ends_with('}') {
         return text;
@@ -194,7 +194,8 @@ fn whole(text: &str, reader: Reader) -> Option<Read<'_>> {
 
 /// Returns the position of a field name directly after a complete document or the marker at the start of `text`.
 ///
-/// No dialect sends such a line. It means that lines were passed on without the line endings between them.
+/// No dialect sends a field name directly after a document. Such a line means that the line endings were removed before
+/// the input reached streamweld.
 pub(crate) fn joined_field(text: &str, reader: Reader) -> Option<usize> {
     if !text.starts_with(['{', '[']) {
         return None;

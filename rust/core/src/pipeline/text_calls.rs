@@ -497,8 +497,8 @@ impl TextCalls {
         let end = between.end.unwrap_or(done.text.len());
         let text = done.text.get(between.start.unwrap_or(0)..end);
         let text = text.unwrap_or_default();
-        // Strip the end-of-turn tokens from text after a block. This includes a part without a block, because it
-        // follows a block of another part.
+        // Strip the end-of-turn tokens from text after a block. A part without a block is included, because it follows
+        // a block of another part.
         let text = match (is_first, between.end) {
             (true, Some(_)) => text,
             (true, None) if was_shown => text,
@@ -863,8 +863,8 @@ impl Part {
         self.solid.is_none_or(|solid| solid >= end)
     }
 
-    /// Emits the held text within a range, one delta for each piece. Pieces that end before the range's end are
-    /// dropped.
+    /// Emits the held text within a range, one delta for each piece. The pieces up to the end of the range are then no
+    /// longer held.
     fn emit_range(
         &mut self,
         out: &mut Output<'_>,

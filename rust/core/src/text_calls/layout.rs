@@ -151,7 +151,7 @@ impl Words {
         }
     }
 
-    /// Returns true if only whitespace follows a call marker at the end of the line.
+    /// Returns true if the line ends with a call marker, optionally followed by whitespace.
     fn ends_in_marker(&self, line: &str) -> bool {
         let line = line.trim_end_matches(is_blank);
         let is_last = line
@@ -357,8 +357,8 @@ struct Fence {
 pub(crate) struct Layout {
     /// Offset up to which the text has been read.
     at: usize,
-    /// The open fence under each interpretation. The first one allows any indentation; the second one allows less than
-    /// four columns.
+    /// The open fence under each interpretation. The first interpretation allows any indentation; the second allows
+    /// fewer than four columns.
     fences: [Option<Fence>; 2],
     /// The literal that ends the open reasoning or quoting element.
     closer: Option<Closer>,
@@ -381,7 +381,7 @@ pub(crate) struct Layout {
     candidate: Option<Fence>,
     has_pipe: bool,
     last: Option<char>,
-    /// Quotation marks and emphasis between `line_start` and a position after which a marker followed.
+    /// Quotation marks and emphasis on the line, read from `line_start` up to the last marker that was examined.
     quotes: Quotes,
 }
 

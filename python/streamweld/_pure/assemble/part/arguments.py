@@ -21,7 +21,7 @@ and events.
          (also for the rest of a fragment that completes the text)
 
 Text is settled, and may be emitted, only if it is the same under each rule that may still apply. Text that may be a
-placeholder or double-encoded is not settled.
+placeholder or double-encoded is not settled, because later fragments may replace it.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class ArgumentText:
 
     @property
     def settled(self) -> int:
-        """The number of bytes at the start of the text that stay the same under each rule that may still apply."""
+        """The length in bytes of the beginning of the text that no rule can change any more."""
         size = len(self.data)
         if self.automaton.root != "object" or (size <= _LONGEST_PLACEHOLDER and self.gives_way()):
             return 0
@@ -145,8 +145,8 @@ class ArgumentText:
         return len(self.data) <= _LONGEST_PLACEHOLDER and bytes(self.data).strip(_WHITE) in _PLACEHOLDERS
 
     def gives_way(self) -> bool:
-        """Return True if the text is a placeholder that an object may replace (A3). `{}` is one only if it arrived in a
-        single fragment.
+        """Return True if the text is a placeholder that an object may replace (A3). `{}` is a placeholder only if it
+        arrived in a single fragment.
         """
         if not self.is_placeholder():
             return False
@@ -185,7 +185,9 @@ class ArgumentText:
         return len(piece) == len(self.data) - self._last and self.data.endswith(piece)
 
     def canonical(self) -> str:
-        """Return the canonical form of the text, which must be a complete JSON value. It is computed once."""
+        """Return the canonical form of the text, which must be a complete JSON value. The canonical form is computed
+        only once.
+        """
         if self._canonical is None:
             self._canonical = canonical(self.text())
         return self._canonical
@@ -217,8 +219,8 @@ class ArgumentText:
         return self._repair(piece, after, header=header)
 
     def begin_replay(self, piece: bytes) -> None:
-        """Start to hold back text that arrived with a repeated header, because it begins like the complete text
-        (R1e).
+        """Start to hold back text from a fragment that repeats the call's name, because the text begins like the call's
+        complete arguments (R1e).
         """
         self._hold(len(piece), has_header=True)
 
@@ -380,7 +382,7 @@ class ArgumentText:
     def _split(self, piece: bytes, head: int) -> PushResult:
         """Complete the value with the first `head` bytes of the fragment and return the rest as overflow.
 
-        A4' and A5' no longer apply, so that they never replace the complete value.
+        A4' and A5' are turned off, so that they cannot replace the complete value.
         """
         self._last = len(self.data)
         self.automaton.feed(piece[:head])
@@ -407,7 +409,7 @@ class ArgumentText:
         self._doubled = None
 
     def _continue_replay(self, piece: bytes) -> PushResult:
-        """Handle a fragment while the beginning of the text is being repeated (A6): compares it with the rest of the
+        """Handle a fragment while the beginning of the text is being repeated (A6): compare it with the rest of the
         text.
         """
         at = self.replayed

@@ -10,11 +10,11 @@ others.
     opening    drop the duplicate of a call that was opened with one id and closed with another
     identify   make ids unique, and mint missing ones
     ignore     remove a placeholder if the response ended without a finish reason
-    order      by index if each call has one index of its own, otherwise by creation
+    order      by index if each call has exactly one index and no two calls share one, otherwise by creation
     classify   complete, empty, incomplete or invalid, with a reason
 
-The steps run in the order of the table. Each takes time linear in the number of calls and the length of their text.
-`CallsEnd` states what the finish reason means for the calls.
+The steps run in the order of the table. Each step takes time linear in the number of calls and the length of their
+text. `CallsEnd` states what the finish reason means for the calls.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _UNPRINTED = (
 def close_calls(choice: Choice, end: CallsEnd, *, broken_off: bool) -> None:
     """Close every call of the choice that is not final yet, and emit its final event.
 
-    `broken_off`: the input ended too early. A call with a fragment after the finish reason is then treated as
+    `broken_off`: the input ended too early. In this case, a call with a fragment after the finish reason is treated as
     truncated, unless its JSON is complete.
     """
     ended = end is not CallsEnd.CUT
@@ -86,7 +86,7 @@ def close_calls(choice: Choice, end: CallsEnd, *, broken_off: bool) -> None:
     for call in calls:
         if call.displaced_empty and call.empty:
             choice.shared.out.diagnose("ambiguous_same_index", call.part)
-    # Classify all calls before emitting any of them. If the policy raises for one call, the client then runs none.
+    # Classify all calls before emitting any of them, so that the client runs none of them if the policy raises for one.
     ordered = [call for call in in_order(choice) if call.outcome is None]
     owners = Counter([call.id for call in _live(choice)])
     closes = any(call.ended for call in choice.calls)
@@ -196,7 +196,7 @@ def _join_group(choice: Choice, calls: list[Call], budget: int) -> int:
 
 
 def _pieces_of_one(calls: list[Call], position: int, budget: int) -> tuple[int, int]:
-    """Return how many calls from `position` on form one JSON object when joined (1: none), and how many bytes were
+    """Return how many calls from `position` on form one JSON object when joined (1 if none do), and how many bytes were
     examined.
 
     Calls with different names are never joined.
@@ -335,7 +335,7 @@ def _dedupe(choice: Choice) -> None:
     for (kind, _, _), group in by_key.items():
         if len(group) == 1:
             continue
-        # Calls that are already final are kept. Every other call that repeats one of these is dropped.
+        # Calls that are already final are kept. Every other call that repeats a final call is dropped.
         contents: set[str] = set()
         for call in sorted(group, key=lambda call: call.outcome is None):
             content = call.canonical() if call.complete else call.text.text()
@@ -431,7 +431,9 @@ def _classify(
 
 
 def ends_whole(call: Call) -> bool:
-    """Return True if the text is one complete JSON value, assuming that nothing follows. A number then is complete."""
+    """Return True if the text is one complete JSON value, assuming that nothing follows. Under this assumption, a
+    number is complete.
+    """
     return call.text.automaton.copy().finish() == "complete"
 
 

@@ -80,8 +80,8 @@ class ItemPart:
     def has_pending(self) -> bool:
         """True if the part is open and holds back text.
 
-        It may hold back half of a surrogate pair, text of its opening event that deltas may repeat, or the text of
-        redacted reasoning.
+        A part may hold back half of a surrogate pair, text from its opening event that deltas may repeat, or the text
+        of redacted reasoning.
         """
         return self.part.open and bool(self.joiner.held or self.snapshot is not None or self.part.kind == "redacted")
 

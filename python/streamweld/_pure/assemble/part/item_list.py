@@ -6,8 +6,8 @@ Events are emitted in the order of the list, so that a client receives the parts
 1  A listed part adds its annotations and metadata to the streamed part that it matches. If it matches no part, it
    opens a new part.
 2  The last listed part that matches a streamed part corrects the text of that part and closes it.
-3  At the end of the list, the streamed parts that it does not contain become empty, in the order in which they
-   opened. They close with the item. This comes last because a later listed part may still match.
+3  At the end of the list, the streamed parts that it does not contain become empty, in the order in which they opened.
+   They close with the item. Step 3 comes last, because a later listed part may still match such a streamed part.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 This module finds the part for an event, and updates its text. Several parts may be open at the same time. A part begins
 with its opening event or, without one, with its first text. Text in the opening event is held back until the deltas
-show whether they repeat or continue it: they repeat it if together they begin with all of it, and continue it
-otherwise, even if the part ends while they equal its beginning. Complete text in a later event replaces the streamed
-text. A reasoning part of an item with an id closes with the item, because encrypted content may still arrive.
+show whether they repeat or continue it. They repeat it if their joined text begins with all of it. Otherwise, they
+continue it, even if the part ends while they equal only its beginning. Complete text in a later event replaces the
+streamed text. A reasoning part of an item with an id closes with the item, because encrypted content may still arrive.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ __all__ = [
 def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int | None) -> ItemPart | None:
     """Return the part of the item that a delta with this sub-index belongs to.
 
-    This is the last part that an event with the same `sub` addressed. If there is none, it is the last part of the
-    channel, because some gateways send a new `content_index` in every delta. Return None instead if that part is
-    closed, if its complete text was received, or if two of its deltas in a row had the same `sub`.
+    The last part that an event with the same `sub` addressed takes precedence. If there is none, return the last part
+    of the channel, because some gateways send a new `content_index` in every delta. However, return None if that part
+    is closed, if its complete text was received, or if two of its deltas in a row had the same `sub`.
     """
     kinds: tuple[ReasoningKind, ...] = _KINDS if kind is None else (kind,)
     called = [item.by_sub_index.get((channel, each, sub)) for each in kinds]
@@ -76,8 +76,8 @@ def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int
 def find_whole(item: Item, channel: Channel, kind: ReasoningKind, sub: int | None, text: str | None) -> ItemPart | None:
     """Return the part of the item that a complete text with this sub-index belongs to.
 
-    This is the part that an event with the same `sub` addressed. If there is none, it is the first part with the same
-    text whose complete text has not been received yet. Otherwise, it is the part that a delta would belong to.
+    The part that an event with the same `sub` addressed takes precedence. Next comes the first part with the same text
+    whose complete text has not been received yet. As a last resort, return the part that a delta would belong to.
     """
     named = item.by_sub_index.get((channel, kind, sub))
     if named is not None and named.has_sub_index(sub):
@@ -233,7 +233,9 @@ def annotate(
 
 
 def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | None, metadata: str | None) -> None:
-    """Apply one text delta to the part. Report it as late if the part is closed or has its complete text."""
+    """Apply one text delta to the part. Report the delta as late if the part is closed or already has its complete
+    text.
+    """
     if one.valued or one.closed or one.labels.is_closed(sub) or not one.part.open:
         if text:
             report_late_part(choice, one)

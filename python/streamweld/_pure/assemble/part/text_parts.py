@@ -285,7 +285,7 @@ _CHANNELS: tuple[Channel, ...] = ("text", "reasoning", "refusal")
 
 
 class _ChannelLength:
-    """The amount of text received in one channel (text, reasoning or refusal). Texts with different amounts need not be
+    """The amount of text received in one channel (text, reasoning or refusal). Texts of different lengths need not be
     compared.
     """
 

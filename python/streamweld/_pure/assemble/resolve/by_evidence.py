@@ -225,7 +225,7 @@ def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decis
 def _second_is_due(call: Call, index: int | None) -> bool:
     """Return True if the complete call is being repeated (R1e) or was announced again at the index (R1g).
 
-    The next text is then held back, or opens a second call with the same id.
+    If so, the next text is held back, or opens a second call with the same id.
     """
     return call.text.replayed > 0 or (call.id is not None and index in call.announced_again)
 

@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Progress", "Relation", "relate"]
 
-# How the arriving name relates to the call's name. late: the call has no name yet. same: the names are equal. grows:
-# the arriving name is longer and begins with the call's name. fragment: it is the next piece of the call's name. other:
-# it is the name of another tool.
+# How the arriving name relates to the call's name. `late`: the call has no name yet. `same`: the names are equal.
+# `grows`: the arriving name is longer and begins with the call's name. `fragment`: the arriving name is the next piece
+# of the call's name. `other`: the arriving name is the name of another tool.
 Relation = Literal["late", "same", "grows", "fragment", "other"]
 
-# How far the call's arguments have progressed when the name arrives. none: no text has arrived. started: the text is
-# incomplete. over: the text is a complete JSON value, or the fragment with the name starts another value.
+# How far the call's arguments have progressed when the name arrives. `none`: no argument text has arrived. `started`:
+# the argument text is incomplete. `over`: the argument text is a complete JSON value, or the fragment with the name
+# starts another value.
 Progress = Literal["none", "started", "over"]
 
 
@@ -28,9 +29,9 @@ def relate(current: str, arriving: str, tools: Tools, progress: Progress) -> Rel
 
     Without a tool list, a different name is a piece of the call's name until argument text arrives, and the name of
     another tool after that. A longer name that begins with the call's name replaces it until the arguments are
-    complete. A tool list takes precedence. If both names together begin a tool's name, the arriving name is a piece. If
-    only the longer name is in the list, it replaces the call's name at any time. If both names are in the list, they
-    belong to two calls.
+    complete. If the caller supplied a tool list, the list takes precedence over these rules. If both names together
+    begin a tool's name, the arriving name is a piece. If only the longer name is in the list, it replaces the call's
+    name at any time. If both names are in the list, they belong to two calls.
     """
     if not current:
         return "late"

@@ -1,4 +1,4 @@
-"""Lookup tables that find the streamed part or call with the same content as one in a terminal list."""
+"""Lookup tables that find the streamed part or call whose content equals that of a part or call in a terminal list."""
 
 from __future__ import annotations
 

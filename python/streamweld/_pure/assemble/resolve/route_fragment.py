@@ -195,7 +195,7 @@ def append_to_arguments(
 ) -> None:
     """Append bytes to the arguments of a call. Bytes that belong to another call are appended to that call."""
     siblings: list[Call] = []
-    # Each JSON value in the piece may leave bytes that belong to another call.
+    # After each complete JSON value in the piece, the remaining bytes may belong to another call.
     spill = _give_one(choice, call, piece, index, header=header, identified=identified)
     while spill is not None:
         if spill.is_sibling:
@@ -488,8 +488,8 @@ def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
 def _overflow(
     choice: Choice, call: Call, spill: bytes, index: int | None, *, identified: bool
 ) -> _OverflowBytes | None:
-    """Handle an overflow (A8), that is, text after a complete value. Store the text with the call, or return the call
-    that it belongs to.
+    """Handle an overflow (A8), that is, text after a complete value. Store the text as overflow of the call, or return
+    the other call that the text belongs to.
     """
     text = call.text
     if not text.overflow:

@@ -54,7 +54,7 @@ pub struct Call {
     /// The id is reserved for this call although a later call with the same id closed first.
     pub keeps_id: bool,
     pub id_changed: bool,
-    /// The id of the call's item that events report.
+    /// The item id that events report for the call.
     pub item_id: Option<Id>,
     /// The provider executes the call, so the client must not.
     pub provider_executed: bool,
@@ -71,7 +71,8 @@ pub struct Call {
     /// The merged arguments, if they arrived as several objects. They are used instead of the text.
     pub merge: Option<Box<ObjectMerge>>,
     pub metadata: Option<Box<RawMembers>>,
-    /// The text received at each index, until AM3 is decided. `None` if the id was announced at one index only.
+    /// AM3: the text received at each index, until the stream shows whether the id belongs to one call or several.
+    /// `None` if the id was announced at one index only.
     pub shared_id: Option<Box<SharedId>>,
     /// The call will be dropped unless arguments arrive for it (R1c).
     pub tentative: bool,
@@ -79,7 +80,7 @@ pub struct Call {
     pub displaced_empty: bool,
     /// The stream contains the result of the call, so the client must not run the call.
     pub answered: bool,
-    /// The indexes at which the call was announced again (R1g). `None`: without an index.
+    /// The indexes at which the call was announced again (R1g). `None` means that the announcement had no index.
     pub announced_again: LazyBox<Set<Option<i64>>>,
     pub name_conflict_reported: bool,
     /// The ambiguities that have already been reported for this call.
@@ -211,7 +212,8 @@ impl Call {
         }
     }
 
-    /// Returns true if the piece can be appended to the arguments. To a free-form call, any free-form text can.
+    /// Returns true if the piece can be appended to the arguments. Any free-form text can be appended to a free-form
+    /// call.
     pub fn takes(&self, piece: &[u8], custom: bool) -> bool {
         piece.is_empty() || (self.custom == custom && (custom || self.accepts(piece)))
     }

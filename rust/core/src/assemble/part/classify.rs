@@ -33,8 +33,8 @@ const UNPRINTED: [RangeInclusive<char>; 12] = [
 ];
 
 /// Returns the final result of a call with the final id `given`, and reports what is wrong with the call. `among`: the
-/// choice whose other calls may own the aliases; those aliases are omitted. `unclosed`: the stream closed other calls
-/// explicitly, but not this call.
+/// choice of the call. An alias that is the id of another call in this choice is omitted. `unclosed`: the stream closed
+/// other calls explicitly, but not this call.
 pub fn classify(
     ctx: &mut RuleContext<'_, '_>,
     call: &Call,
@@ -166,7 +166,8 @@ fn is_name(name: &str) -> bool {
         && name.chars().all(fits)
 }
 
-/// Returns true if the text is one complete JSON value, assuming that nothing follows. A number then is complete.
+/// Returns true if the text is one complete JSON value, assuming that nothing follows. Under this assumption, a number
+/// is complete.
 pub fn ends_whole(call: &Call) -> bool {
     call.text.automaton.finish() == Status::Complete
 }

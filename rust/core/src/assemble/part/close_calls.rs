@@ -10,11 +10,11 @@
 //! opening    drop the duplicate of a call that was opened with one id and closed with another
 //! identify   make ids unique, and mint missing ones
 //! ignore     remove a placeholder if the response ended without a finish reason
-//! order      by index if each call has one index of its own, otherwise by creation
+//! order      by index if each call has exactly one index and no two calls share one, otherwise by creation
 //! classify   complete, empty, incomplete or invalid, with a reason: `classify`
 //!
-//! The steps run in the order of the table. Each takes time linear in the number of calls and the length of their text.
-//! `CallsEnd` states what the finish reason means for the calls.
+//! The steps run in the order of the table. Each step takes time linear in the number of calls and the length of their
+//! text. `CallsEnd` states what the finish reason means for the calls.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::DisplacedKey;
@@ -42,7 +42,7 @@ use std::collections::HashSet;
 
 /// Closes every call of the choice that is not final yet, and emits its final event.
 ///
-/// `broken_off`: the input ended too early. A call with a fragment after the finish reason is then treated as
+/// `broken_off`: the input ended too early. In this case, a call with a fragment after the finish reason is treated as
 /// truncated, unless its JSON is complete.
 pub fn close_calls(
     ctx: &mut RuleContext<'_, '_>,
@@ -90,7 +90,8 @@ pub fn close_calls(
             ctx.report(Code::AMBIGUOUS_SAME_INDEX, call.part)?;
         }
     }
-    // Classify all calls before emitting any of them. If the policy raises for one call, the client then runs none.
+    // Classify all calls before emitting any of them, so that the client runs none of them if the policy raises for
+    // one.
     choice.list_owners();
     let closes = choice.calls.iter().any(|call| call.ended);
     let mut outcomes = Vec::with_capacity(ids.len());
@@ -364,7 +365,7 @@ fn dedupe(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
         }
     }
     for group in groups.into_iter().filter(|group| group.len() > 1) {
-        // Calls that are already final are kept. Every other call that repeats one of these is dropped.
+        // Calls that are already final are kept. Every other call that repeats a final call is dropped.
         let judged = |slot: &usize| choice.get(*slot).is_some_and(|call| call.outcome.is_some());
         let (judged, others): (Vec<usize>, Vec<usize>) = group.into_iter().partition(judged);
         let mut contents: HashSet<String> = HashSet::new();

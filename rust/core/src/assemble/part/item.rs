@@ -38,7 +38,7 @@ pub struct ItemPart {
     pub valued: bool,
     /// The sub-indexes of the deltas and the closing texts received for them.
     pub labels: Labels,
-    /// The stream closed the part. Its closing event may not be emitted before the item ends.
+    /// The stream closed the part. Its closing event may be emitted only later, when the item ends.
     pub closed: bool,
     /// A terminal list contains the part.
     pub restated: bool,
@@ -181,7 +181,7 @@ pub struct Item {
     pub call: Option<usize>,
     /// The arguments in the call's opening event.
     pub snapshot: Option<Box<str>>,
-    /// Deltas with argument text have arrived, so the snapshot is used only if it is better than their text.
+    /// Deltas with argument text have arrived, so the snapshot is used only if it is more complete than their text.
     pub own_text: bool,
     /// The complete arguments have been received.
     pub valued: bool,

@@ -37,7 +37,7 @@ use crate::model::spec::Code;
 
 /// An empty object is treated as a placeholder only if its JSON, including whitespace, has fewer bytes than this.
 const SHORT: usize = 64;
-/// The beginning of the arguments that is missing if a gateway drops the first fragment.
+/// The beginning of the arguments that is lost if a gateway drops the first fragment.
 const LOST: &[u8] = b"{\"";
 
 /// The properties of a call other than its ids, name and arguments.
@@ -162,8 +162,8 @@ pub fn name_call(
     Ok(())
 }
 
-/// Stores the ids of an address that led to the item in the item's call. The first call id becomes the id of the call;
-/// other ids become aliases. `other`: an id that is reported as unstable.
+/// Stores the ids of an address that was resolved to the item in the item's call. The first call id becomes the id of
+/// the call; other ids become aliases. `other`: an id that is reported as unstable.
 pub fn note_ids(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -233,7 +233,7 @@ pub fn hold(
     Ok(())
 }
 
-/// Applies one delta with argument text. Reports it as late if the call has its complete arguments.
+/// Applies one delta with argument text. Reports the delta as late if the call already has its complete arguments.
 pub fn add_arguments(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -2,10 +2,10 @@
 //! and updates its text.
 //!
 //! Several parts may be open at the same time. A part begins with its opening event or, without one, with its first
-//! text. Text in the opening event is held back until the deltas show whether they repeat or continue it: they repeat it
-//! if together they begin with all of it, and continue it otherwise, even if the part ends while they equal its
-//! beginning. Complete text in a later event replaces the streamed text. A reasoning part of an item with an id closes
-//! with the item, because encrypted content may still arrive.
+//! text. Text in the opening event is held back until the deltas show whether they repeat or continue it. They repeat
+//! it if their joined text begins with all of it. Otherwise, they continue it, even if the part ends while they equal
+//! only its beginning. Complete text in a later event replaces the streamed text. A reasoning part of an item with an
+//! id closes with the item, because encrypted content may still arrive.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::leave;
@@ -131,9 +131,9 @@ impl Choice {
 
 /// Returns the part of the item that a delta with this sub-index belongs to.
 ///
-/// This is the last part that an event with the same `sub` addressed. If there is none, it is the last part of the
-/// channel, because some gateways send a new `content_index` in every delta. Returns `None` instead if that part is
-/// closed, if its complete text was received, or if two of its deltas in a row had the same `sub`.
+/// The last part that an event with the same `sub` addressed takes precedence. If there is none, returns the last part
+/// of the channel, because some gateways send a new `content_index` in every delta. However, returns `None` if that
+/// part is closed, if its complete text was received, or if two of its deltas in a row had the same `sub`.
 pub fn find_part(
     choice: &Choice,
     item: usize,
@@ -174,8 +174,8 @@ pub fn find_part(
 
 /// Returns the part of the item that a complete text with this sub-index belongs to.
 ///
-/// This is the part that an event with the same `sub` addressed. If there is none, it is the first part with the same
-/// text whose complete text has not been received yet. Otherwise, it is the part that a delta would belong to.
+/// The part that an event with the same `sub` addressed takes precedence. Next comes the first part with the same text
+/// whose complete text has not been received yet. As a last resort, returns the part that a delta would belong to.
 pub fn find_whole(
     choice: &mut Choice,
     item: usize,
@@ -476,7 +476,8 @@ pub fn annotate(
     Ok(())
 }
 
-/// Applies one text delta to the part. Reports it as late if the part is closed or has its complete text.
+/// Applies one text delta to the part. Reports the delta as late if the part is closed or already has its complete
+/// text.
 pub fn add_text(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

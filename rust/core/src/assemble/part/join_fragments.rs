@@ -12,7 +12,7 @@ use crate::assemble::rule_context::RuleContext;
 use crate::model::spec::Code;
 use std::collections::HashMap;
 
-/// Maximum number of bytes to examine, as a multiple of the total text size. It keeps the search linear even for
+/// Maximum number of bytes to examine, as a multiple of the total text size. The limit keeps the search linear even for
 /// hostile streams.
 const COST: usize = 8;
 

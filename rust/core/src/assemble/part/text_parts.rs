@@ -19,7 +19,7 @@ use crate::model::policy::ContentMode as Mode;
 use crate::model::spec::Code;
 use std::collections::HashSet;
 
-/// The amount of text received in one channel (text, reasoning or refusal). Texts with different amounts need not be
+/// The amount of text received in one channel (text, reasoning or refusal). Texts of different lengths need not be
 /// compared.
 #[derive(Clone, Copy, Debug, Default)]
 struct ChannelLength {

@@ -171,8 +171,8 @@ pub fn item_of_opening(
     Ok(item)
 }
 
-/// Returns the item that was found for an event, after storing the ids of the address. Creates the item if none was
-/// found (`item`).
+/// Returns the item that was found for an event (`item`), after storing the ids of the address in it. Creates an item
+/// if none was found.
 pub fn known_item(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -189,7 +189,7 @@ pub fn known_item(
     }
 }
 
-/// Returns the item that a delta of a call refers to. If there is none and the delta has content (`brings`), creates
+/// Returns the item that a delta of a call refers to. If no item is found and the delta has content (`brings`), creates
 /// the item.
 pub fn addressed_call(
     ctx: &mut RuleContext<'_, '_>,

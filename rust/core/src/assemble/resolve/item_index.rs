@@ -1,7 +1,7 @@
 //! Finds the item that the address of an event refers to.
 //!
-//! The rules a to f are tried in order. The first id of an item remains the id that events report; any other id of an
-//! address that led to the item becomes an alias. Every lookup takes constant time.
+//! The rules a to f are tried in order. Events always report the first id of an item. Any other id of an address that
+//! was resolved to the item becomes an alias. Every lookup takes constant time.
 //!
 //! a   `item_id` is known, or one half of an id `call|item` is; a call is also found if `item_id` is its call id
 //! b   `call_id` is the id of a call (if several calls have it, the one that the index is bound to)
@@ -82,8 +82,8 @@ impl ItemIndex {
         !self.items.is_empty()
     }
 
-    /// Returns true if there is at least one item, all items are closed, and the last one is not reasoning, which alone
-    /// is not a response.
+    /// Returns true if there is at least one item, all items are closed, and the last one is not reasoning. Reasoning
+    /// alone is not a response.
     pub fn all_closed(&self) -> bool {
         self.is_used() && self.open.len() == 0 && self.last_kind != Some(ItemKind::Reasoning)
     }
@@ -264,8 +264,8 @@ impl ItemIndex {
 
     /// Returns the item of a call with this id from an earlier step, if the call has no result yet.
     ///
-    /// Until its result arrives, the id of such a call cannot refer to another call. Afterwards, a later step may reuse
-    /// the id, because each step is a separate model response.
+    /// Until the result of a call arrives, its id cannot refer to another call. Afterwards, a later step may reuse the
+    /// id, because each step is a separate model response.
     fn unanswered(&self, calls: &[Call], call_id: &str) -> Option<usize> {
         let item = self.resolve_alias(*self.earlier.get(call_id)?);
         let call = self.call(calls, item)?;
@@ -304,7 +304,8 @@ impl ItemIndex {
         Some(self.resolve_alias(*found))
     }
 
-    /// Returns the earlier item if both turned out to have the same call, otherwise the given item.
+    /// Returns the earlier item that turned out to have the same call as the given item, or the given item if there is
+    /// none.
     pub fn resolve_alias(&self, item: usize) -> usize {
         self.get(item)
             .and_then(|item| item.alias_of)
@@ -399,8 +400,8 @@ impl ItemIndex {
         Some(latest)
     }
 
-    /// Returns true if several calls are open and nothing in the address identifies one of them. The latest open call
-    /// is then only a guess.
+    /// Returns true if several calls are open and nothing in the address identifies one of them. In this case, choosing
+    /// the latest open call is only a guess.
     pub fn is_guess(&self, address: &Address<'_>) -> bool {
         address.item_id.is_none()
             && address.call_id.is_none()

@@ -7,8 +7,8 @@
 //!     otherwise the first free one.
 //! 2b  If there is no such entry and other parts are still open, the part is matched with the start of an entry: the
 //!     one at its position, otherwise the first free one. The open parts get the rest of that entry.
-//! 2c  If neither applies, the part keeps its text. The entry at its position is then skipped, unless an open part has
-//!     the same text as that entry.
+//! 2c  If neither 2a nor 2b applies, the part keeps its text. The entry at its position is then skipped, unless an open
+//!     part has the same text as that entry.
 //! 3   Open parts are matched with the remaining entries in order, equal texts first. An entry between two parts is
 //!     added to the part before it. Entries at the end become new parts, or are added to the last part if its deltas
 //!     had several sub-indexes.

@@ -336,7 +336,7 @@ class Assembler(ItemSurface, AttachedSurface):
         state.step = self._shared.parts
 
     def has_reported_call(self, choice: int) -> bool:
-        """Return True if the final event of any call in the choice has been emitted. If so, the choice can no longer
+        """Return True if the final event of any call in the choice has been emitted, so that the choice can no longer
         restart.
         """
         state = self._choices.get(choice)
@@ -624,8 +624,8 @@ def _end_of(choice: Choice) -> _ChoiceEnd:
 
 
 def _usage_event(usage: Usage, members: RawMembers | None) -> UsageEvent:
-    """Return the usage event. `members` contains the raw members of usage that arrived in several payloads. They are
-    joined only here, so that each payload stays cheap.
+    """Return the usage event. `members` contains the raw members of usage that arrived in several payloads. The members
+    are joined only here, so that processing a payload stays cheap.
     """
     text = usage.raw if members is None else members.text()
     raw = None if text is None else cast("dict[str, Any]", loads_raw(text))

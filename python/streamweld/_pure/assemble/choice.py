@@ -188,7 +188,7 @@ class Choice:
         return (call for call in self._owners.get(identity, ()) if call.id == identity and not call.dropped)
 
     def owners(self, call: Call) -> dict[str | None, int]:
-        """For each id of this call, return how many calls received it as their first id: 0, 1, or 2 for several calls."""
+        """For each id of this call, return how many calls received it as their first id: 0, 1, or 2 for several."""
         names = [identity for identity in (call.id, *call.aliases) if identity is not None]
         return {identity: sum(1 for _ in islice(self.owned(identity), 2)) for identity in names}
 
@@ -232,8 +232,8 @@ class Choice:
         return self.open_text if custom else self.open_json
 
     def latest_unfinished(self, *, custom: bool) -> Call | None:
-        """R3c2: return the last addressed call if it is unfinished and of the given type. Otherwise return the call of
-        this type that was added last to the open calls.
+        """R3c2: return the last addressed call if it is unfinished and of the given type. If it is not, return the call
+        of this type that was added last to the open calls.
         """
         latest = self.latest
         if latest is not None and latest.custom == custom and not latest.complete and not latest.dropped:

@@ -75,8 +75,8 @@ def _list_of(choice: Choice, first: ListedPart, texts: Sequence[str], *, again: 
 def _same_text(choice: Choice, entry: ListedPart, address: Address, texts: Sequence[str]) -> Item | None:
     """Return the item whose parts have exactly the text of the listed parts, even if its id differs from the listed id.
 
-    Check the item at the listed index and the latest open item; return None if neither has this text. Also return None
-    if both the list and the item have only one part.
+    Check the item at the listed index and the latest open item. Return None if neither has this text, or if both the
+    list and the item have only one part.
     """
     item_index = choice.item_index
     length = sum(map(len, texts))

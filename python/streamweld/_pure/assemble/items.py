@@ -2,8 +2,8 @@
 Chat.
 
 An item is the unit that the wire format addresses: a Responses output item, an Anthropic content block, or an AI SDK
-block. It contains one call, or any number of text-like parts. `Assembler` inherits these methods; each handles one kind
-of wire delta. `item_index` finds the item for an address, `item_text` changes parts, `item_call` changes calls,
+block. An item contains one call, or any number of text-like parts. `Assembler` inherits these methods; each handles one
+kind of wire delta. `item_index` finds the item for an address, `item_text` changes parts, `item_call` changes calls,
 `reannounced` handles calls that are announced twice, and `terminal_items` handles terminal lists.
 """
 

@@ -185,8 +185,8 @@ class RuleContext:
         return identity in self.ids_seen or self.is_taken(identity)
 
     def fresh_id(self, wanted: str, *, minted: bool) -> str:
-        """Return `wanted` if it is free. Otherwise, return the first of `wanted__2`, `wanted__3` … that no call has
-        used, in this stream or in an earlier turn.
+        """Return `wanted` if this id is free. If it is not, return the first of `wanted__2`, `wanted__3` … that no call
+        has used, in this stream or in an earlier turn.
 
         `minted`: the id is not from the wire, so it is free only if the stream has not contained it.
         """

@@ -108,8 +108,8 @@ def _was_streamed(call: Call) -> bool:
 
 
 def _read(choice: Choice, fragment: Fragment) -> Incoming | None:
-    """Read one call of the message, or return None if the call is empty. Its index is ignored, because it can only
-    repeat the position in the list.
+    """Read one call of the message, or return None if the call is empty. The index of the call is ignored, because it
+    can only repeat the position in the list.
     """
     payload = replace_lone_surrogates(fragment.object_arguments or fragment.arguments or "")
     if fragment.id is None and fragment.name is None and not payload:

@@ -1,7 +1,7 @@
 """Classify payloads one at a time and pass each to the decoder. Runs after the framer and before the decoder.
 
 Checks each payload in a fixed order (keep-alive, end, duplicate, marker or null, JSON, salvage), and adds the payload's
-place to events and faults. Contains no rules about calls or about the members of a document. It is the twin of
+place to events and faults. Contains no rules about calls or about the members of a document. This module is the twin of
 `rust/core/src/pipeline/payload_pipeline.rs`.
 """
 
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BODY_HEAD", "HEAD", "PayloadPipeline"]
 
-# Number of body bytes that are kept until the first payload. It is this large because a gateway may send many comments
-# first.
+# Number of body bytes that are kept until the first payload. The number is this large because a gateway may send many
+# comments first.
 HEAD = 4096
 BODY_HEAD = 512  # number of body bytes that a fault shows if the body is not an event stream
 
@@ -597,10 +597,10 @@ class PayloadPipeline:
             self._out.diagnose("data_after_done")
 
     def _read_held(self, waiting: UndetectedPayloads) -> bool:
-        """Dispatch the held payloads if the last one contains only a message text. That payload is an error, because
-        nothing follows it.
+        """Dispatch the held payloads if the last one contains only a message text. The last payload is an error,
+        because nothing follows it.
 
-        Return False for any other payload. In that case, the dialect is unknown.
+        Return False, and leave the dialect unknown, for any other payload.
         """
         payload = self._document_of(waiting.held[-1].data.strip(WHITE))
         if payload is None or is_notice(waiting.held[-1].event) or not is_message(payload.value):

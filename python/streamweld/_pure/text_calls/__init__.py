@@ -9,9 +9,9 @@ Input
 reasoning_tags, quoting, after, reasoning. `config["text_call_tools"]` maps the name of a tool to the JSON text of its
 parameter schema, or to None. A tool is never promoted if its schema has the member `"x-text-calls": false`.
 
-The stage receives every event from the assembler. It reads `Text*` events, `Reasoning*` events if `reasoning` is set,
-`ToolCall` events (to find duplicates), `Finished` and `UpstreamErrorEvent`. All other events pass through unchanged and
-without delay, even while text is held.
+The stage receives every event from the assembler. The stage reads `Text*` events, `Reasoning*` events if `reasoning` is
+set, `ToolCall` events (to find duplicates), `Finished` and `UpstreamErrorEvent`. All other events pass through
+unchanged and without delay, even while text is held.
 
 Scanning (`scanner`)
 --------------------
@@ -37,10 +37,10 @@ this one, after this marker. At the end of the part, the beginning of a possible
 
 A marker at an allowed position opens a block. All families with this marker parse the block in parallel; the first one
 that reaches the end of its grammar is used. A family is dropped at the first character that its grammar does not allow.
-If no family remains, the block is `malformed`. Its end is then unknown, so everything up to the end of the choice is
-text. There are two exceptions, in which the search continues after the marker. First, a `token` marker after prose is
-only a mention if no family matched more than whitespace and a name, and no object or list begins. Second, a
-`markerless` opener is ordinary text unless a family matched a whole object or list.
+If no family remains, the block is `malformed`. The end of a malformed block is unknown, so everything up to the end of
+the choice is text. There are two exceptions, in which the search continues after the marker. First, a `token` marker
+after prose is only a mention if no family matched more than whitespace and a name, and no object or list begins.
+Second, a `markerless` opener is ordinary text unless a family matched a whole object or list.
 
 After its opening bracket, a JSON object must continue with a quotation mark, an array of calls with an object, and a
 Python list of calls with a name and a parenthesis. If anything else follows the bracket, the family is dropped there.
@@ -49,8 +49,8 @@ is read, they are validated: no duplicate keys, and a depth of at most 128 (64 f
 at a literal is checked once that literal has been read. A name has at most 256 characters. A block that is interrupted
 by the end of its part or choice is `cut`, and everything up to the end of the choice is text.
 
-An optional closer (`maybe_close`) belongs to the block if only whitespace precedes it in the same part. It cannot close
-a block of another family.
+An optional closer (`maybe_close`) belongs to the block if only whitespace precedes it in the same part. An optional
+closer cannot close a block of another family.
 
 A complete block is checked. Each name must be the name of a tool (otherwise `unknown_name`, `no_tools` if there are no
 tools at all, or `never` if the tool is never promoted), each value must match its schema (`bad_value`), and markerless
@@ -78,8 +78,8 @@ parts.
 Whether pending blocks are promoted is decided just before the choice's `Finished` event is emitted. The finish reason
 must be `stop`, `tool_calls` or `other`; otherwise, the blocks are refused as `finish`. `max_tool_calls` and `max_parts`
 must also leave room for all of their calls, in addition to those already in the stream; otherwise, the blocks are
-refused as `limit`. If the stream ends or fails without a `Finished` event, the blocks are refused as `cut`. Otherwise,
-in this order:
+refused as `limit`. If the stream ends or fails without a `Finished` event, the blocks are refused as `cut`. If none of
+these cases applies, the events are emitted in this order:
 
 - The text of each part up to its first block is complete and is emitted as `TextDone`. If no text of a part remains,
   the part is not emitted at all (neither `Started` nor `Done`), unless it has an item id, annotations, a signature or
@@ -87,9 +87,9 @@ in this order:
 - A call whose name and arguments equal those of a structured call in the choice is reported as `text_call_duplicate`.
   The order of members and the spelling of numbers and strings are ignored in this comparison. Any other call is
   reported as `text_call_promoted` (with the part number of the call) and emitted as `ToolCallStarted`, `ToolCallDelta`
-  (all arguments) and `ToolCall`, with the next free part number. Its id is `call_sw_<part>` (or `call_<seed>_<part>` if
-  there is a seed), made unique like every generated id. Its state is `complete`, its `origin` is `"text"`, and its
-  `raw_text` is the block.
+  (all arguments) and `ToolCall`, with the next free part number. The id of the call is `call_sw_<part>` (or
+  `call_<seed>_<part>` if there is a seed), made unique like every generated id. The call's state is `complete`, its
+  `origin` is `"text"`, and its `raw_text` is the block.
 - Whitespace and end-of-turn tokens after a block are dropped together with the block. With `anywhere`, text after them
   continues in a new part.
 - `Finished` has the reason `tool_calls` if a call was promoted; `raw_reason` does not change.

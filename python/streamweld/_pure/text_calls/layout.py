@@ -246,7 +246,7 @@ class Layout:
         self._note_text(mark)
 
     def _ticks(self, length: int) -> None:
-        """Read a run of backticks. It is a fence if it begins its line and is the line's only run.
+        """Read a run of backticks. The run is a fence if it begins its line and is the line's only run.
 
         Otherwise, it is inline code.
         """

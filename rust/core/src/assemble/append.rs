@@ -172,8 +172,8 @@ pub(crate) fn is_shown(call: &Call) -> bool {
 }
 
 impl ArgumentText {
-    /// Returns true if the text is JSON and no repair rule is in progress or still possible. If so, a piece that keeps
-    /// the JSON valid simply continues the text.
+    /// Returns true if the text is JSON and no repair rule is in progress or still possible, so that any piece that
+    /// keeps the JSON valid simply continues the text.
     #[inline(always)]
     pub(crate) fn is_settled(&self) -> bool {
         !self.plain

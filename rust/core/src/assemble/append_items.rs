@@ -94,7 +94,7 @@ impl Assembler {
         }
     }
 
-    /// Returns true if a piece was appended along the cached route and no choice has changed since then. If so, the
+    /// Returns true if a piece was appended along the cached route and no choice has changed since then, so that the
     /// next piece for the same address belongs to the same part or call.
     #[inline]
     pub fn leads(&self, route_cache: &RouteCache) -> bool {

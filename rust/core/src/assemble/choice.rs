@@ -180,7 +180,7 @@ pub struct Choice {
     /// index, and the name and canonical arguments of the complete call.
     pub payloads: LazyBox<Set<(DisplacedKey, String, String)>>,
     open_json: LazyBox<OpenCalls>,
-    /// Open free-form calls. They are separate from `open_json` because a call cannot mix JSON and free-form text.
+    /// Open free-form calls, separate from `open_json` because a call cannot mix JSON and free-form text.
     open_text: LazyBox<OpenCalls>,
     /// Calls that have a name but no start event yet.
     pub unstarted: Vec<usize>,
@@ -380,8 +380,8 @@ impl Choice {
         }
     }
 
-    /// R3c2: returns the last addressed call if it is unfinished and of the given type. Otherwise returns the call of
-    /// this type that was added last to the open calls.
+    /// R3c2: returns the last addressed call if it is unfinished and of the given type. If it is not, returns the call
+    /// of this type that was added last to the open calls.
     pub fn latest_unfinished(&self, custom: bool) -> Option<usize> {
         let latest = self.latest.and_then(|slot| self.get(slot));
         let open = |call: &&Call| call.custom == custom && !call.is_complete() && !call.dropped;
@@ -589,9 +589,9 @@ impl Choice {
         undecided.map(|call| call.slot).collect()
     }
 
-    /// Returns the calls that are not dropped, in their final order. They are sorted by index if each call has exactly
-    /// one index, no two calls share an index, no index moved between calls, and no call came from `function_call`.
-    /// Otherwise, they are in order of creation.
+    /// Returns the calls that are not dropped, in their final order. The calls are sorted by index if each call has
+    /// exactly one index, no two calls share an index, no index moved between calls, and no call came from
+    /// `function_call`. If not, the calls are in order of creation.
     pub fn in_order(&self) -> Vec<usize> {
         let mut slots = self.live();
         let index = |slot: usize| {

@@ -22,8 +22,8 @@ use crate::model::delta::PartAttributes;
 use crate::model::fault::Fault;
 use crate::model::output::Output;
 
-/// Maximum number of content lists that are applied to one item. This bounds the total time, because applying a list
-/// takes time proportional to the item's text.
+/// Maximum number of content lists that are applied to one item. The maximum bounds the total time, because applying a
+/// list takes time proportional to the item's text.
 const MAX_LISTS: u8 = 16;
 
 type GroupKey = (ItemKind, Channel, &'static str);
@@ -170,8 +170,8 @@ fn list_of(
 }
 
 /// Returns the item whose parts have exactly the text of the listed parts, even if its id differs from the listed id.
-/// Checks the item at the listed index and the latest open item; returns `None` if neither has this text. Also returns
-/// `None` if both the list and the item have only one part.
+/// Checks the item at the listed index and the latest open item. Returns `None` if neither has this text, or if both
+/// the list and the item have only one part.
 fn same_text(choice: &Choice, entry: &ListedPart<'_>, texts: &[&str]) -> Option<usize> {
     let item_index = &choice.item_index;
     let here = [

@@ -1,9 +1,9 @@
 //! The assembler's methods for parts that the stream opens and closes explicitly, as in every dialect except Chat.
 //!
 //! An item is the unit that the wire format addresses: a Responses output item, an Anthropic content block, or an AI
-//! SDK block. It contains one call, or any number of text-like parts. Each method handles one kind of wire delta; the
-//! methods for calls are in `item_deltas_calls`. `item_index` finds the item for an address, `item_text` changes parts,
-//! `item_call` changes calls, `reannounced` handles calls that are announced twice, and `terminal_items` handles
+//! SDK block. An item contains one call, or any number of text-like parts. Each method handles one kind of wire delta;
+//! the methods for calls are in `item_deltas_calls`. `item_index` finds the item for an address, `item_text` changes
+//! parts, `item_call` changes calls, `reannounced` handles calls that are announced twice, and `terminal_items` handles
 //! terminal lists. `metadata` is always the text of a JSON object.
 
 use crate::assemble::Assembler;

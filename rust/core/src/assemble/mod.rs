@@ -502,7 +502,7 @@ impl Assembler {
         }
     }
 
-    /// Returns true if the final event of any call in the choice has been emitted. If so, the choice can no longer
+    /// Returns true if the final event of any call in the choice has been emitted, so that the choice can no longer
     /// restart.
     pub fn has_reported_call(&self, index: i32) -> bool {
         let choice = self.choices.find(index);

@@ -212,8 +212,8 @@ impl Shared {
         }
     }
 
-    /// Returns an id for a call that received none. It depends only on the seed and the part number, so it is the same
-    /// in every run.
+    /// Returns an id for a call that received none. The id depends only on the seed and the part number, so it is the
+    /// same in every run.
     pub fn minted_id(&self, part: u32) -> String {
         let seed = self.settings.seed.as_deref().unwrap_or("sw");
         format!("call_{seed}_{part}")
@@ -228,8 +228,8 @@ impl Shared {
         self.ids_given.contains(identity) || self.settings.known_call_ids.contains(identity)
     }
 
-    /// Returns `wanted` if it is free. Otherwise, returns the first of `wanted__2`, `wanted__3` … that no call has
-    /// used, in this stream or in an earlier turn.
+    /// Returns `wanted` if this id is free. If it is not, returns the first of `wanted__2`, `wanted__3` … that no call
+    /// has used, in this stream or in an earlier turn.
     ///
     /// `minted`: the id is not from the wire, so it is free only if the stream has not contained it.
     pub fn fresh_id(&mut self, wanted: String, minted: bool) -> String {

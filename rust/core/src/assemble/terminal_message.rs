@@ -146,8 +146,8 @@ fn calls(
     Ok(())
 }
 
-/// Reads one call of the message, or returns `None` if the call is empty. Its index is ignored, because it can only
-/// repeat the position in the list.
+/// Reads one call of the message, or returns `None` if the call is empty. The index of the call is ignored, because it
+/// can only repeat the position in the list.
 fn read<'a>(
     ctx: &RuleContext<'_, '_>,
     fragment: &'a Fragment<'_>,

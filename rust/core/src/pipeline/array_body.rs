@@ -59,7 +59,7 @@ pub(crate) struct ArrayBody {
     /// The first bytes of the body, held back while its kind is undecided.
     held: Vec<u8>,
     read: Cursor,
-    /// Position at which `ends_in` stopped. It may be less than `read`, if `read` has advanced since then.
+    /// Position at which `ends_in` stopped. This position may be less than `read`, if `read` has advanced since then.
     ahead: Cursor,
     /// Bytes of the unfinished element from earlier reads.
     element: Vec<u8>,

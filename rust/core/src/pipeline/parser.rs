@@ -176,9 +176,10 @@ impl Parser {
         }
     }
 
-    /// Consumes complete events at the start of the input, without splitting them into lines.
+    /// Consumes complete events at the start of the input, without splitting the events into lines.
     ///
-    /// They are either one event that matches a template, or several events that only continue the current text.
+    /// The consumed events are either one event that matches a template, or several events that only continue the
+    /// current text.
     pub(crate) fn take_whole_events(
         &mut self,
         input: &[u8],
@@ -383,7 +384,7 @@ impl Parser {
     }
 
     /// Emits the `Finished` events of choices without a finish reason, if the policy accepts a stream without an end as
-    /// complete. These events are not emitted during parsing.
+    /// complete. The `Finished` events of such choices are not emitted during parsing.
     pub(crate) fn assumed_ends(&self, sink: &mut dyn Sink) {
         self.stage.assembler.assumed_ends(sink);
     }

@@ -45,7 +45,7 @@ use crate::sse::decode_utf8;
 use memchr::memchr;
 use std::mem;
 
-/// Number of body bytes that are kept until the first payload. It is this large because a gateway may send many
+/// Number of body bytes that are kept until the first payload. The number is this large because a gateway may send many
 /// comments first.
 pub(crate) const HEAD: usize = 4096;
 

@@ -1,7 +1,8 @@
 //! Classifies a payload as a marker, a document, or broken data, and salvages the usable part of broken data.
 //!
-//! Salvage is tried only if the data is not JSON and the policy is not strict. It examines lines and documents, but not
-//! the contents of documents. It takes linear time, because each byte is read at most a fixed number of times.
+//! Salvage is tried only if the data is not JSON and the policy is not strict. Salvage examines lines and documents,
+//! but not the contents of documents. Salvage takes linear time, because each byte is read at most a fixed number of
+//! times.
 
 use crate::dialect::Read;
 use crate::dialect::Reader;
@@ -294,8 +295,8 @@ pub(crate) fn is_foreign(head: &[u8]) -> bool {
     false
 }
 
-/// Converts an offset in a payload's trimmed text to an offset in its bytes. They differ because invalid bytes are
-/// replaced in the text.
+/// Converts an offset in a payload's trimmed text to an offset in its bytes. The two offsets differ because invalid
+/// bytes are replaced in the text.
 pub fn position(data: &[u8], pos: usize) -> usize {
     let (text, replaced) = decode_utf8(data);
     let pos = text.len() - trim_start(&text).len() + pos;

@@ -1174,7 +1174,7 @@ impl EventFilter for TextCalls {
     }
 }
 
-/// Returns the choice with this index, if any. This is usually the choice that was looked up last.
+/// Returns the choice with this index, if any. Usually, this choice is the one that was looked up last.
 #[inline]
 fn read_last<'c>(
     choices: &'c mut List<Choice>,

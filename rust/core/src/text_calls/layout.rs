@@ -623,8 +623,8 @@ impl Layout {
         }
     }
 
-    /// Reads a run of backticks. It is a fence if it begins its line and is the line's only run; otherwise it is inline
-    /// code.
+    /// Reads a run of backticks. The run is a fence if it begins its line and is the line's only run; if not, it is
+    /// inline code.
     fn ticks(&mut self, length: usize) {
         if self.before == Before::Nothing && length >= FENCE {
             self.candidate = Some(self.fence(b'`', length));

@@ -168,7 +168,7 @@ impl Reading {
         self.peek(text)
     }
 
-    /// Ends the current call. Its arguments are the parameters read so far.
+    /// Ends the current call, whose arguments are the parameters read so far.
     pub fn end_call(&mut self) {
         let arguments = Arguments::Parameters(std::mem::take(&mut self.members));
         self.end_call_with(arguments);

@@ -97,7 +97,8 @@ enum State {
 pub(crate) struct Scanner {
     /// Text of the current part, without the text in `plain`.
     text: String,
-    /// Text at the end of the part in which no marker can begin. It is moved to `text` before more text is scanned.
+    /// Text at the end of the part in which no marker can begin. This text is moved to `text` before more text is
+    /// scanned.
     plain: PlainText,
     part: u32,
     layout: Layout,
@@ -558,8 +559,8 @@ impl Scanner {
                 }
                 Err(ParseFailure::Cut) => true,
                 Err(ParseFailure::Broken) => {
-                    // In a family without a marker, the bracket itself opens the block. It counts only if its contents
-                    // begin like a call.
+                    // In a family without a marker, the bracket itself opens the block. The block counts only if its
+                    // contents begin like a call.
                     let is_bare = family.tier == Tier::Markerless;
                     let is_value = reading.remaining(&self.text).starts_with(['{', '[']);
                     *has_matched |= reading.has_matched || (is_value && !is_bare);
@@ -704,7 +705,7 @@ impl Pieces<'_> {
         self.ends.partition_point(|end| *end <= offset)
     }
 
-    /// Returns true if the rest of the piece allows a marker to begin at the offset. If so, the piece is held back,
+    /// Returns true if the rest of the piece allows a marker to begin at the offset, so that the piece is held back
     /// regardless of the text after it.
     fn may_begin_at(&self, offset: usize, settings: &Settings) -> bool {
         let end = self.ends.get(self.before(offset)).copied();

@@ -30,7 +30,8 @@ pub(crate) enum TextAfterCall {
 pub(crate) struct Marker {
     pub text: String,
     pub families: Vec<usize>,
-    /// True if all families of the marker are markerless. Such a marker is searched for only before any other text.
+    /// True if all families of the marker are markerless. Such a marker is searched for only until other text has been
+    /// read.
     pub is_bare: bool,
     /// True if the marker contains another marker. The inner marker does not open a block.
     pub is_nesting: bool,

@@ -1,10 +1,10 @@
 """The argument text of one tool call: appends each fragment that keeps the text valid JSON, and otherwise repairs the
 text.
 
-This module implements the rules A1 to A8. It stores the text as UTF-8 bytes and checks it with an incremental JSON
-automaton, so appended text is not scanned again. Comparing a fragment with the text takes time proportional to the
-fragment, except that the canonical form of a complete value is computed once. Other modules handle ids, names, indexes
-and events.
+This module implements the rules A1 to A8. The text is stored as UTF-8 bytes and checked with an incremental JSON
+automaton, so text is not scanned again after it was appended. Comparing a fragment with the text takes time
+proportional to the fragment, except that the canonical form of a complete value is computed once. Other modules handle
+ids, names, indexes and events.
 
     A1   text + fragment is JSON, or the beginning of JSON      append      (conformant streams: only this)
     A2   the fragment repeats the finished text                 keep

@@ -45,12 +45,12 @@ def named(choice: Choice, call: Call) -> None:
 
 
 def flush_unstarted(choice: Choice, other_than: Call | None = None, *, by_call: bool = False) -> int | None:
-    """Emit the start events of the queued calls except `other_than`. Their names are final, because another part of the
-    choice receives data.
+    """Emit the start events of the queued calls except `other_than`. The names of these calls are final, because
+    another part of the choice receives data.
 
     The calls are emitted in order of creation. Return the position of the first call that must wait, if any. Calls
-    after a call without a name wait until that call has a name. `by_call`: another call receives data. In this case, a
-    call without arguments also waits if names arrive in pieces, because more of its name may follow.
+    after a call without a name wait until that call has a name. `by_call`: another call receives data. If names arrive
+    in pieces and `by_call` is true, a call without arguments also waits, because more of its name may follow.
     """
     if not choice.unstarted:
         return choice.first_unnamed
@@ -156,8 +156,8 @@ def final_event(choice: Choice, call: Call) -> ToolCall:
 
 
 def minted_id(choice: Choice, call: Call) -> str:
-    """Return an id for a call that received none. It depends only on the seed and the part number, so it is the same in
-    every run.
+    """Return an id for a call that received none. The id depends only on the seed and the part number, so it is the
+    same in every run.
     """
     seed = choice.shared.settings.seed
     return f"call_sw_{call.part}" if seed is None else f"call_{seed}_{call.part}"

@@ -57,8 +57,8 @@ _UNPRINTED = (
 def close_calls(choice: Choice, end: CallsEnd, *, broken_off: bool) -> None:
     """Close every call of the choice that is not final yet, and emit its final event.
 
-    `broken_off`: the input ended too early. In this case, a call with a fragment after the finish reason is treated as
-    truncated, unless its JSON is complete.
+    `broken_off`: the input ended too early, so a call with a fragment after the finish reason is treated as truncated,
+    unless its JSON is complete.
     """
     ended = end is not CallsEnd.CUT
     for call in list(choice.calls):
@@ -112,9 +112,9 @@ def close_call(choice: Choice, call: Call) -> None:
 
 
 def in_order(choice: Choice) -> list[Call]:
-    """Return the calls that are not dropped, in their final order. They are sorted by index if each call has one index
-    of its own, no index moved between calls, and no call came from `function_call`. Otherwise, they are in order of
-    creation.
+    """Return the calls that are not dropped, in their final order. The calls are sorted by index if each call has
+    exactly one index, no two calls share an index, no index moved between calls, and no call came from `function_call`.
+    If not, the calls are in order of creation.
     """
     calls = _live(choice)
     indexes = [call.index for call in calls if call.index is not None and len(call.indexes) == 1]
@@ -170,8 +170,8 @@ def _join_fragments(choice: Choice) -> None:
     calls = _undecided(choice)
     if not any(call.text.unfinished and not call.empty for call in calls):
         return
-    # Maximum number of bytes to examine, as a multiple of the total text size. It keeps the search linear even for
-    # hostile streams.
+    # Maximum number of bytes to examine, as a multiple of the total text size. The limit keeps the search linear even
+    # for hostile streams.
     budget = _JOIN_COST * sum(call.text.size for call in calls)
     by_index: dict[int | None, list[Call]] = {}
     for call in calls:

@@ -126,7 +126,7 @@ class Item:
         self.item_id: str | None = None  # the first item id received
         self.index: int | None = None  # the first index received
         self.public_id: str | None = None  # the item id that events report, if it differs from `item_id`
-        # An opening event announced the item. Otherwise, the item was created for another event that referred to it.
+        # An opening event announced the item. If false, the item was created for another event that referred to it.
         self.announced = False
         self.opened_bare = False  # its opening event contained no part, so it has its own closing event
         self.open = True

@@ -7,7 +7,7 @@ Events are emitted in the order of the list, so that a client receives the parts
    opens a new part.
 2  The last listed part that matches a streamed part corrects the text of that part and closes it.
 3  At the end of the list, the streamed parts that it does not contain become empty, in the order in which they opened.
-   They close with the item. Step 3 comes last, because a later listed part may still match such a streamed part.
+   These parts close with the item. Step 3 comes last, because a later listed part may still match such a streamed part.
 """
 
 from __future__ import annotations

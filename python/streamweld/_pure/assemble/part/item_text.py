@@ -2,9 +2,10 @@
 
 This module finds the part for an event, and updates its text. Several parts may be open at the same time. A part begins
 with its opening event or, without one, with its first text. Text in the opening event is held back until the deltas
-show whether they repeat or continue it. They repeat it if their joined text begins with all of it. Otherwise, they
-continue it, even if the part ends while they equal only its beginning. Complete text in a later event replaces the
-streamed text. A reasoning part of an item with an id closes with the item, because encrypted content may still arrive.
+show whether they repeat or continue it. If the joined text of the deltas begins with all of the held text, the deltas
+repeat it. In every other case, the deltas continue the held text, even if the part ends while they equal only its
+beginning. Complete text in a later event replaces the streamed text. A reasoning part of an item with an id closes with
+the item, because encrypted content may still arrive.
 """
 
 from __future__ import annotations
@@ -196,8 +197,8 @@ def report_late_part(choice: Choice, one: ItemPart) -> None:
 
 
 def report_unfinished_repetitions(choice: Choice, item: Item) -> None:
-    """Report each repetition of a closed part that was still incomplete when the choice ended. They were dropped,
-    because no event showed that they were new text.
+    """Report each repetition of a closed part that was still incomplete when the choice ended. The repeated text was
+    dropped, because no event showed that it was new text.
     """
     for one in item.parts:
         if not one.part.open and one.repeated is not None and 0 < one.repeated < one.length:
@@ -327,8 +328,8 @@ def report_conflict(choice: Choice, one: ItemPart) -> None:
 
 
 def close_part(choice: Choice, item: Item, one: ItemPart, metadata: str | None, *, alone: bool) -> None:
-    """Close a part because the stream closed it. `alone`: no more content of its item follows. Otherwise, the part may
-    stay open until the item ends.
+    """Close a part because the stream closed it. `alone`: no more content of its item follows. If more content may
+    follow, the part may stay open until the item ends.
     """
     if not one.part.open:
         return

@@ -18,8 +18,8 @@ __all__ = ["Growth", "ObjectMerge", "RawMembers"]
 
 
 class _Pieces:
-    """The pieces of a string value. They are joined on demand, so that adding a piece takes time proportional to the
-    piece.
+    """The pieces of a string value. The pieces are joined on demand, so that adding a piece takes time proportional to
+    the length of the piece.
     """
 
     __slots__ = ("length", "pieces")
@@ -130,7 +130,7 @@ class Growth(NamedTuple):
 
 
 class RawMembers:
-    """The members of several raw JSON objects. Each key has its last value that is not null."""
+    """The members of several raw JSON objects. The value of a key is the last one received that is not null."""
 
     __slots__ = ("_entries", "_members", "size")
 

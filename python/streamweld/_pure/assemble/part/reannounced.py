@@ -3,8 +3,8 @@
 - If the earlier call is still open, the announcement means the same call: its ids become aliases, and its text goes
   through the argument rules. An overflow (A8) is a second call.
 - If the earlier call is closed, the new text is collected without events until the item closes or the choice ends. A
-  first call without text gets this text. Both are the same call if no new text arrived, or if the names and arguments
-  are equal. Otherwise, the announcement means a second call.
+  first call without text gets this text. The announcement means the same call if no new text arrived, or if the names
+  and arguments are equal. In every other case, it means a second call.
 
 An event with the same id but another name always belongs to a second call, unless it closes an open call with that
 name.
@@ -38,7 +38,7 @@ __all__ += ["begin_reannounced", "report_reannounced"]
 def is_another(call: Call, address: Address, name: str | None) -> bool:
     """Return True if the event is about a different call from `call`.
 
-    This is the case if the names differ, or if the call ids differ and the arguments of `call` are complete.
+    The calls differ if their names differ, or if their ids differ and the arguments of `call` are complete.
     """
     if name is not None and call.name and name != call.name:
         return True

@@ -47,7 +47,7 @@ def learn(state: Choice, item: Item, address: Address) -> None:
 
 
 def restatement(state: Choice) -> Restatement:
-    """Return the lookup tables that match a terminal list with the streamed content. The first call builds them."""
+    """Return the lookup tables with which a terminal list is matched. The first call builds the tables."""
     if state.restatement is None:
         state.restatement = Restatement(state.item_index)
     return state.restatement

@@ -225,7 +225,7 @@ def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decis
 def _second_is_due(call: Call, index: int | None) -> bool:
     """Return True if the complete call is being repeated (R1e) or was announced again at the index (R1g).
 
-    If so, the next text is held back, or opens a second call with the same id.
+    The next text is then held back (R1e), or opens a second call with the same id (R1g).
     """
     return call.text.replayed > 0 or (call.id is not None and index in call.announced_again)
 
@@ -253,7 +253,8 @@ def _unbound(choice: Choice, incoming: Incoming) -> Decision:
 def guess(choice: Choice, call: Call) -> str | None:
     """AM2: return the code to report if the payload might belong to another call.
 
-    That is possible if other calls of its type are open, or if the call accepts any text. Otherwise, return None.
+    The payload might do so if other calls of its type are open, or if the call accepts any text. Otherwise, return
+    None.
     """
     others = choice.open_calls(custom=call.custom).unfinished.count > 1
     return "ambiguous_orphan_index" if others or call.custom or call.text.automaton.in_string else None

@@ -193,8 +193,8 @@ class ItemIndex:
     def _unanswered(self, call_id: str) -> Item | None:
         """Return the item of a call with this id from an earlier step, if the call has no result yet.
 
-        Until the result of a call arrives, its id cannot refer to another call. Afterwards, a later step may reuse the
-        id, because each step is a separate model response.
+        Until the result of a call arrives, its id cannot refer to another call. After the result, a later step may
+        reuse the id, because each step is a separate model response.
         """
         item = _resolve_alias(self._earlier.get(call_id))
         call = None if item is None else item.call
@@ -269,8 +269,8 @@ class ItemIndex:
         return latest
 
     def is_guess(self, address: Address) -> bool:
-        """Return True if several calls are open and nothing in the address identifies one of them. In this case,
-        choosing the latest open call is only a guess.
+        """Return True if several calls are open and nothing in the address identifies one of them, so that choosing the
+        latest open call is only a guess.
         """
         if address.item_id is not None or address.call_id is not None or self._open["call"].count < 2:
             return False

@@ -188,8 +188,8 @@ class Plan:
 def _matched(fewer: Sequence[str], others: Sequence[str]) -> list[int]:
     """Return a position in the longer list `others` for each text of the shorter list `fewer`, in ascending order.
 
-    It is the position of the first equal text that leaves enough positions for the other texts, or else the next
-    position.
+    Each position is that of the first equal text that leaves enough positions for the other texts, or else the next
+    free position.
     """
     by_text: dict[str, deque[int]] = {}
     for position, text in enumerate(others):

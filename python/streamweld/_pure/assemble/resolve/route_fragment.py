@@ -1,8 +1,8 @@
 """Applies a tool-call fragment to the call that it belongs to, as decided by `by_evidence`: opens and names calls, and
 appends text.
 
-`call_events` emits the events. This module decides only the cases in which the text itself shows that it belongs to
-another call: R1g, AM3 and an overflow (A8).
+`call_events` emits the events. This module decides only the cases in which the argument text shows that a fragment
+belongs to another call: R1g, AM3 and an overflow (A8).
 """
 
 from __future__ import annotations

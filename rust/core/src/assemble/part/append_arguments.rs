@@ -1,8 +1,8 @@
 //! Appends argument text to a tool call and emits the resulting events.
 //!
 //! The caller has already determined which call a fragment belongs to, and `arguments` repairs the text. This module
-//! decides only the cases in which the text itself shows that it belongs to another call: R1g, AM3 and an overflow
-//! (A8).
+//! decides only the cases in which the argument text shows that a fragment belongs to another call: R1g, AM3 and an
+//! overflow (A8).
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::DisplacedKey;

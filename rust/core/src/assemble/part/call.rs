@@ -68,7 +68,7 @@ pub struct Call {
     pub joiner: Surrogates,
     /// The arguments arrived as an object instead of a string; the text is the object's JSON.
     pub object_arguments: bool,
-    /// The merged arguments, if they arrived as several objects. They are used instead of the text.
+    /// The merged arguments, if they arrived as several objects. The merged arguments replace the text.
     pub merge: Option<Box<ObjectMerge>>,
     pub metadata: Option<Box<RawMembers>>,
     /// AM3: the text received at each index, until the stream shows whether the id belongs to one call or several.
@@ -190,14 +190,13 @@ impl Call {
         }
     }
 
-    /// Returns true if the arguments followed by the piece are JSON or the beginning of JSON. Also returns true if the
-    /// piece is empty. Returns false if the arguments arrived as several objects.
+    /// Returns true if the piece is empty, or if the arguments followed by the piece are JSON or the beginning of JSON.
+    /// Returns false if the arguments arrived as several objects.
     pub fn accepts(&self, piece: &[u8]) -> bool {
         self.merge.is_none() && (piece.is_empty() || self.text.accepts(piece))
     }
 
-    /// Returns true if the piece has the type of the call, JSON or free-form. Also returns true if the piece or the
-    /// call has no text.
+    /// Returns true if the piece has the type of the call, JSON or free-form, or if the piece or the call has no text.
     pub fn suits(&self, piece: &[u8], custom: bool) -> bool {
         let open = self.is_empty() && !self.joiner.is_pending();
         piece.is_empty() || self.custom == custom || open

@@ -24,8 +24,8 @@ pub fn named(choice: &mut Choice, slot: usize) {
     }
 }
 
-/// Emits the start events of the queued calls except `other_than`. Their names are final, because another part of the
-/// choice receives data.
+/// Emits the start events of the queued calls except `other_than`. The names of these calls are final, because another
+/// part of the choice receives data.
 #[inline]
 pub fn flush_unstarted(out: &mut Output<'_>, choice: &mut Choice, other_than: Option<usize>) {
     if !choice.unstarted.is_empty() {
@@ -44,8 +44,8 @@ pub fn flush_for_call(out: &mut Output<'_>, choice: &mut Choice) -> Option<usize
 }
 
 /// Emits the start events of the queued calls in order of creation, and returns the first call that must wait, if any.
-/// Calls after a call without a name wait until that call has a name. `by_call`: another call receives data. In this
-/// case, a call without arguments also waits if names arrive in pieces, because more of its name may follow.
+/// Calls after a call without a name wait until that call has a name. `by_call`: another call receives data. If names
+/// arrive in pieces and `by_call` is true, a call without arguments also waits, because more of its name may follow.
 fn flush(
     out: &mut Output<'_>,
     choice: &mut Choice,

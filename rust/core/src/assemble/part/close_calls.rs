@@ -42,8 +42,8 @@ use std::collections::HashSet;
 
 /// Closes every call of the choice that is not final yet, and emits its final event.
 ///
-/// `broken_off`: the input ended too early. In this case, a call with a fragment after the finish reason is treated as
-/// truncated, unless its JSON is complete.
+/// `broken_off`: the input ended too early, so a call with a fragment after the finish reason is treated as truncated,
+/// unless its JSON is complete.
 pub fn close_calls(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -24,7 +24,7 @@ pub struct ContentMode {
     pub reported: bool,
     /// `is_doubtful` has already returned true.
     doubted: bool,
-    /// The code points of the text so far. Each half of a split surrogate pair is one code point.
+    /// The code points of the text so far. Each half of a split surrogate pair counts as one code point.
     so_far: Vec<u32>,
 }
 

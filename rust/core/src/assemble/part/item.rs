@@ -38,7 +38,7 @@ pub struct ItemPart {
     pub valued: bool,
     /// The sub-indexes of the deltas and the closing texts received for them.
     pub labels: Labels,
-    /// The stream closed the part. Its closing event may be emitted only later, when the item ends.
+    /// The stream closed the part, but the part's closing event may be emitted only later, when the item ends.
     pub closed: bool,
     /// A terminal list contains the part.
     pub restated: bool,
@@ -167,7 +167,7 @@ pub struct Item {
     pub index: Option<i64>,
     /// The item id that events report, if it differs from `item_id`.
     pub public_id: Option<Id>,
-    /// An opening event announced the item. Otherwise, the item was created for another event that referred to it.
+    /// An opening event announced the item. If false, the item was created for another event that referred to it.
     pub announced: bool,
     /// The item's opening event contained no part, so the item has its own closing event.
     pub opened_bare: bool,

@@ -7,8 +7,8 @@
 //!    opens a new part.
 //! 2  The last listed part that matches a streamed part corrects the text of that part and closes it.
 //! 3  At the end of the list, the streamed parts that it does not contain become empty, in the order in which they
-//!    opened. They close with the item. Step 3 comes last, because a later listed part may still match such a streamed
-//!    part.
+//!    opened. These parts close with the item. Step 3 comes last, because a later listed part may still match such a
+//!    streamed part.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::item::PartPosition;

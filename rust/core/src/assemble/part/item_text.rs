@@ -2,10 +2,11 @@
 //! and updates its text.
 //!
 //! Several parts may be open at the same time. A part begins with its opening event or, without one, with its first
-//! text. Text in the opening event is held back until the deltas show whether they repeat or continue it. They repeat
-//! it if their joined text begins with all of it. Otherwise, they continue it, even if the part ends while they equal
-//! only its beginning. Complete text in a later event replaces the streamed text. A reasoning part of an item with an
-//! id closes with the item, because encrypted content may still arrive.
+//! text. Text in the opening event is held back until the deltas show whether they repeat or continue it. If the joined
+//! text of the deltas begins with all of the held text, the deltas repeat it. In every other case, the deltas continue
+//! the held text, even if the part ends while they equal only its beginning. Complete text in a later event replaces
+//! the streamed text. A reasoning part of an item with an id closes with the item, because encrypted content may still
+//! arrive.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::leave;
@@ -409,8 +410,8 @@ pub fn report_late_part(
     ctx.report(Code::LATE_DELTA, part.part)
 }
 
-/// Reports each repetition of a closed part that was still incomplete when the choice ended. They were dropped, because
-/// no event showed that they were new text.
+/// Reports each repetition of a closed part that was still incomplete when the choice ended. The repeated text was
+/// dropped, because no event showed that it was new text.
 pub fn report_unfinished_repetitions(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -637,8 +638,8 @@ pub fn conflict(
         .diagnose(Code::CONFLICT, Some(part.part), part.channel.name())
 }
 
-/// Closes a part because the stream closed it. `alone`: no more content of its item follows. Otherwise, the part may
-/// stay open until the item ends.
+/// Closes a part because the stream closed it. `alone`: no more content of its item follows. If more content may
+/// follow, the part may stay open until the item ends.
 pub fn close_part(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -21,9 +21,9 @@ pub enum Labels {
 pub struct Runs {
     /// The label of each run, and the offset in the part's text at which the run starts.
     runs: Vec<(Option<i64>, usize)>,
-    /// Each closing text and its label, in order of arrival.
+    /// The closing texts and their labels, in order of arrival.
     closes: Vec<(Option<i64>, String)>,
-    /// Each unknown label of a closing event, and the known label with the same text.
+    /// The labels that only closing events have, each with the label of the deltas that have the same text.
     aliases: Vec<(Option<i64>, Option<i64>)>,
 }
 

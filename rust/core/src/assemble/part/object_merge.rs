@@ -250,7 +250,7 @@ impl Growth {
     }
 }
 
-/// The members of several raw JSON objects. Each key has its last value that is not null.
+/// The members of several raw JSON objects. The value of a key is the last one received that is not null.
 #[derive(Clone, Debug, Default)]
 pub struct RawMembers {
     /// The JSON text of the first object, as `text` returns it. Usually, there is only one object.
@@ -372,8 +372,8 @@ fn written_length(members: &[(impl AsRef<str>, impl AsRef<str>)]) -> usize {
     1 + lengths.sum::<usize>()
 }
 
-/// Returns true if `written` would return exactly `raw`, the text of an object with these members. This requires
-/// that no key contains escapes, that no key is repeated, and that no whitespace separates members.
+/// Returns true if `written` would return exactly `raw`, the text of an object with these members. The result is true
+/// only if no key contains escapes, no key is repeated, and no whitespace separates members.
 fn is_written(raw: &str, members: &[(Cow<'_, str>, &str)]) -> bool {
     let plain = |(key, _): &(Cow<'_, str>, &str)| matches!(key, Cow::Borrowed(_));
     !members.is_empty() && members.iter().all(plain) && raw.len() == written_length(members)

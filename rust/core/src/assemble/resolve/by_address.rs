@@ -39,7 +39,7 @@ pub fn learn(
     note_ids(ctx, choice, item, address, other)
 }
 
-/// Returns the lookup tables with which a terminal list is matched. They are built on the first call.
+/// Returns the lookup tables with which a terminal list is matched. The first call builds the tables.
 pub fn restatement(choice: &mut Choice) -> Box<Restatement> {
     match choice.item_index.restated.take() {
         Some(known) => known,

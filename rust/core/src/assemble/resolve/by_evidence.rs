@@ -294,8 +294,8 @@ fn bound(
     }
 }
 
-/// Returns true if the complete call is being repeated (R1e) or was announced again at the index (R1g). If so, the next
-/// text is held back, or opens a second call with the same id.
+/// Returns true if the complete call is being repeated (R1e) or was announced again at the index (R1g). The next text
+/// is then held back (R1e), or opens a second call with the same id (R1g).
 fn second_is_due(call: &Call, index: Option<i64>) -> bool {
     call.text.replayed > 0 || (call.id.is_some() && call.announced_again.contains(&index))
 }

@@ -264,8 +264,8 @@ impl ItemIndex {
 
     /// Returns the item of a call with this id from an earlier step, if the call has no result yet.
     ///
-    /// Until the result of a call arrives, its id cannot refer to another call. Afterwards, a later step may reuse the
-    /// id, because each step is a separate model response.
+    /// Until the result of a call arrives, its id cannot refer to another call. After the result, a later step may
+    /// reuse the id, because each step is a separate model response.
     fn unanswered(&self, calls: &[Call], call_id: &str) -> Option<usize> {
         let item = self.resolve_alias(*self.earlier.get(call_id)?);
         let call = self.call(calls, item)?;
@@ -400,8 +400,8 @@ impl ItemIndex {
         Some(latest)
     }
 
-    /// Returns true if several calls are open and nothing in the address identifies one of them. In this case, choosing
-    /// the latest open call is only a guess.
+    /// Returns true if several calls are open and nothing in the address identifies one of them, so that choosing the
+    /// latest open call is only a guess.
     pub fn is_guess(&self, address: &Address<'_>) -> bool {
         address.item_id.is_none()
             && address.call_id.is_none()

@@ -270,8 +270,9 @@ impl Plan {
     }
 }
 
-/// Returns a position in the longer list `others` for each text of the shorter list `fewer`, in ascending order. It is
-/// the position of the first equal text that leaves enough positions for the other texts, or else the next position.
+/// Returns a position in the longer list `others` for each text of the shorter list `fewer`, in ascending order. Each
+/// position is that of the first equal text that leaves enough positions for the other texts, or else the next free
+/// position.
 fn matched(fewer: &[&str], others: &[&str]) -> Vec<usize> {
     let mut by_text: HashMap<&str, VecDeque<usize>> = HashMap::new();
     for (position, text) in others.iter().enumerate() {

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 /// part or call is found without a scan of all streamed ones.
 #[derive(Clone, Debug, Default)]
 pub struct Restatement {
-    /// The content that is not in the tables yet. It is added to the tables only once a listed part or call is not
-    /// found by its address, which is rare.
+    /// The content that is not in the tables yet. This content is added to the tables only when a listed part or call
+    /// is not found by its address, which is rare.
     pub(crate) streamed: Vec<StreamedContent>,
     pub(crate) parts: HashMap<(ItemKind, Channel, String), Vec<PartPosition>>,
     pub(crate) calls: HashMap<(String, String), Vec<usize>>,

@@ -20,7 +20,7 @@ use std::collections::HashSet;
 pub(crate) struct Literals {
     prefix: String,
     quote: String,
-    /// True if the tool's schema determines the type of a quoted value. Otherwise, a quoted value is a string.
+    /// True if the tool's schema determines the type of a quoted value. If false, every quoted value is a string.
     is_typed: bool,
 }
 

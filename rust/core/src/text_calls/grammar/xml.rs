@@ -1,6 +1,6 @@
 //! Parses calls with a tag for each parameter: `<invoke name="f"><parameter name="k">v</parameter></invoke>`.
 //!
-//! This is not XML: a value is raw text up to the closing tag of its parameter, and entities are not decoded.
+//! The form is not XML: a value is raw text up to the closing tag of its parameter, and entities are not decoded.
 
 use crate::text_calls::entry::Entry;
 use crate::text_calls::grammar::add_member;

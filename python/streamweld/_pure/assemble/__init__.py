@@ -362,7 +362,7 @@ class Assembler(ItemSurface, AttachedSurface):
         self._shared.documents += 1
 
     def hold(self, growth: Growth) -> None:
-        """Count data that a decoder is about to store towards `max_text_bytes`. A negative `growth` means that the
+        """Count towards `max_text_bytes` the data that a decoder is about to store. A negative `growth` means that the
         decoder no longer stores the data.
         """
         self._shared.spend_growth(growth)
@@ -401,7 +401,8 @@ class Assembler(ItemSurface, AttachedSurface):
         self.completeness = "complete"
 
     def end(self, unfinished: UnfinishedInput, how: InputEnd = InputEnd.CLEAN) -> Completeness:
-        """End the response because the input has ended. Does nothing if a terminal marker or an error already ended it.
+        """End the response because the input has ended. Does nothing if a terminal marker or an error has already ended
+        the response.
 
         Return whether the response is complete.
         """

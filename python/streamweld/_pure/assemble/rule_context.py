@@ -147,8 +147,8 @@ class RuleContext:
         self._argument_bytes += after - before
 
     def spend_text(self, more: int) -> None:
-        """Count `more` bytes of text, reasoning, refusal or metadata towards `max_text_bytes`. Called before they are
-        stored.
+        """Count `more` bytes of text, reasoning, refusal or metadata towards `max_text_bytes`. Called before the bytes
+        are stored.
         """
         limit = self.settings.limits.max_text_bytes
         if limit is not None and self._text_bytes + more > limit:
@@ -161,7 +161,9 @@ class RuleContext:
         self.spend_text(growth.size)
 
     def spend_entries(self, more: int) -> None:
-        """Count the fixed memory for `more` values that are stored separately. `spend_text` counts their text."""
+        """Count the fixed memory for `more` values that are stored separately. `spend_text` counts the text of these
+        values.
+        """
         before, after = self._entries, self._entries + more
         self.spend_text((max(0, after - _FREE_ENTRIES) - max(0, before - _FREE_ENTRIES)) * _ENTRY_BYTES)
         self._entries = after

@@ -252,8 +252,8 @@ class PayloadPipeline:
     def keeps_head(self) -> bool:
         """Whether an error message may still have to quote the first bytes of the body.
 
-        True until the first payload that is not a keep-alive. Held payloads do not count, because once the dialect is
-        detected they may turn out to be keep-alives.
+        The result is true until the first payload that is not a keep-alive. Held payloads do not count, because once
+        the dialect is detected they may turn out to be keep-alives.
         """
         return not self.seen or (self._waiting is not None and bool(self._waiting.held))
 
@@ -414,8 +414,8 @@ class PayloadPipeline:
     def _joined_line(self, text: bytes, at: int, here: _SalvagedText) -> None:
         """Handle a line that contains a document and other fields.
 
-        Before the first complete payload, such a line means that the caller removed the line endings. Later, it means
-        that a single line ending is missing, directly after the document.
+        Before the first complete payload, such a line means that the caller removed the line endings. After that
+        payload, such a line means that a single line ending is missing, directly after the document.
         """
         if here.first or here.joins == MOST_JOINS:
             raise self._joined_fault(at + here.start)

@@ -21,8 +21,8 @@ use crate::model::fault::Fault;
 use crate::model::output::Output;
 
 impl Assembler {
-    /// Appends a piece of text without surrogate halves. Returns false and changes nothing if the piece does not simply
-    /// continue the open text part.
+    /// Appends a piece of text without surrogate halves. Returns false and changes nothing unless the piece simply
+    /// continues the open text part.
     #[inline]
     pub fn more_text(
         &mut self,
@@ -44,7 +44,7 @@ impl Assembler {
     }
 
     /// Appends several non-empty pieces of text and returns how many were appended. Stops before the first piece that
-    /// the event filter may have to hold back. Returns 0 and changes nothing if the pieces do not simply continue the
+    /// the text-call filter may have to hold back. Returns 0 and changes nothing unless the pieces simply continue the
     /// open text part. `ends` contains the offset in `texts` at which each piece ends.
     pub fn more_texts(
         &mut self,
@@ -74,7 +74,7 @@ impl Assembler {
     }
 
     /// Appends a piece of argument text to a call. Creates the call if no event opened it. Returns false and changes
-    /// nothing if the piece does not simply continue a call whose arguments are emitted as they arrive.
+    /// nothing unless the piece simply continues a call whose arguments are emitted as they arrive.
     #[inline]
     pub fn more_arguments(
         &mut self,
@@ -199,7 +199,7 @@ impl ArgumentText {
     }
 
     /// Appends `count` pieces in one step. The pieces contain no quotes, escapes or control characters; the last piece
-    /// has `last` bytes. Returns false and changes nothing if the text so far does not end inside a JSON string.
+    /// has `last` bytes. Returns false and changes nothing unless the text so far ends inside a JSON string.
     #[inline(always)]
     pub(crate) fn append_all(&mut self, pieces: &[u8], last: usize, count: usize) -> bool {
         if !self.automaton.goes_on_with(pieces.len()) {

@@ -101,8 +101,8 @@ impl Assembler {
         route_cache.rules == self.turn.rules
     }
 
-    /// Appends consecutive pieces to the part in the cached route. Appends either all of them, or none if the rules may
-    /// treat them differently.
+    /// Appends consecutive pieces to the part in the cached route. Appends either all pieces, or none if the rules may
+    /// treat the pieces differently.
     #[inline]
     pub fn more_of_part(
         &mut self,
@@ -132,8 +132,8 @@ impl Assembler {
     }
 
     /// Appends consecutive pieces of argument text to the call in the cached route, and returns how many were appended.
-    /// Stops before the first piece that may not simply continue the text. `bare`: the pieces were already scanned and
-    /// contain no quotes, escapes or control characters.
+    /// Stops before the first piece that might do more than continue the text. `bare`: the pieces were already scanned
+    /// and contain no quotes, escapes or control characters.
     #[inline]
     pub fn more_of_call(
         &mut self,
@@ -193,9 +193,9 @@ impl Assembler {
     }
 
     /// Appends runs of consecutive pieces, each run to the call in its cached route, and returns how many pieces were
-    /// appended. Stops before the first run that may not simply continue its call's text. The pieces were already
-    /// scanned and contain no quotes, escapes or control characters. Writes the part number of each appended piece to
-    /// `parts`.
+    /// appended. Stops before the first run that might do more than continue the text of its call. The pieces were
+    /// already scanned and contain no quotes, escapes or control characters. Writes the part number of each appended
+    /// piece to `parts`.
     #[inline]
     pub fn more_of_calls<'t>(
         &mut self,

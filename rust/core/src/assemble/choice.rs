@@ -49,7 +49,7 @@ pub struct FinishState {
     pub raw: Option<String>,
     /// The meaning of the finish reason.
     pub reason: Option<&'static str>,
-    /// The received reason means any normal end, without distinguishing `stop` from `tool_calls`.
+    /// The received finish reason stands for any normal end, because it does not distinguish `stop` from `tool_calls`.
     pub natural: bool,
     /// A second finish reason has already been reported.
     pub repeated: bool,
@@ -80,7 +80,7 @@ pub enum DisplacedKey {
     Index(i64),
 }
 
-/// The last call that a fragment with each index addressed.
+/// For each index, the last call that a fragment with this index addressed.
 #[derive(Clone, Debug, Default)]
 pub struct ByIndex {
     low: Vec<Option<usize>>,
@@ -184,7 +184,7 @@ pub struct Choice {
     open_text: LazyBox<OpenCalls>,
     /// Calls that have a name but no start event yet.
     pub unstarted: Vec<usize>,
-    /// A tool name has arrived in pieces, so later names may do so too.
+    /// A tool name has arrived in pieces, so later names may also arrive in pieces.
     pub joins_names: bool,
     /// Calls that were opened without a name, in order of creation.
     pub unnamed: VecDeque<usize>,

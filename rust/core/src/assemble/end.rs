@@ -84,7 +84,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Ends the response because the input has ended. Does nothing if a terminal marker or an error already ended it.
+    /// Ends the response because the input has ended. Does nothing if a terminal marker or an error has already ended
+    /// the response.
     pub fn end(
         &mut self,
         out: &mut Output<'_>,
@@ -217,7 +218,7 @@ impl Assembler {
         self.completeness
     }
 
-    /// Closes all choices and emits the token counts. Then emits `Finished` for each choice that has ended.
+    /// Closes all choices, emits the token counts, and then emits `Finished` for each choice that has ended.
     fn close(&mut self, out: &mut Output<'_>, closing: Closing) -> ParseResult {
         self.choices.sort_by_key(|choice| choice.index);
         let mut ctx = RuleContext {

@@ -29,7 +29,8 @@ pub enum CallsEnd {
     Unstated,
     /// The finish reason means that the response is incomplete, so an incomplete call is expected and not reported.
     Unfinished,
-    /// The finish reason means that the response failed, so no call is complete, even if its JSON is.
+    /// The finish reason means that the response failed, so no call counts as complete, not even one with complete
+    /// JSON.
     Failed,
     /// The input ended too early.
     Cut,

@@ -500,7 +500,7 @@ impl Assembler {
     }
 }
 
-/// Returns the reference without the unusable ids and indexes of its address.
+/// Returns the reference to a part, without the unusable ids and indexes of its address.
 pub(crate) fn cleared<'a>(ctx: &RuleContext<'_, '_>, at: PartAt<'a>) -> PartAt<'a> {
     PartAt {
         address: usable(ctx, &at.address),

@@ -530,7 +530,7 @@ impl Assembler {
         self.shared.documents += 1;
     }
 
-    /// Counts data that a decoder is about to store towards `max_text_bytes`. A negative `growth` means that the
+    /// Counts towards `max_text_bytes` the data that a decoder is about to store. A negative `growth` means that the
     /// decoder no longer stores the data.
     pub fn hold(&mut self, out: &mut Output<'_>, growth: Growth) -> ParseResult {
         let mut ctx = RuleContext {

@@ -149,8 +149,8 @@ impl RuleContext<'_, '_> {
             )
     }
 
-    /// Counts `more` bytes of text, reasoning, refusal or metadata towards `max_text_bytes`. Called before they are
-    /// stored.
+    /// Counts `more` bytes of text, reasoning, refusal or metadata towards `max_text_bytes`. Called before the bytes
+    /// are stored.
     #[inline]
     pub fn spend_text(&mut self, more: i64) -> ParseResult {
         let total = self.shared.text_bytes + more;
@@ -171,7 +171,8 @@ impl RuleContext<'_, '_> {
         self.spend_text(growth.bytes)
     }
 
-    /// Counts the fixed memory for `more` values that are stored separately. `spend_text` counts their text.
+    /// Counts the fixed memory for `more` values that are stored separately. `spend_text` counts the text of these
+    /// values.
     pub fn spend_entries(&mut self, more: i64) -> ParseResult {
         let bytes = |entries: i64| (entries - FREE_ENTRIES).max(0).saturating_mul(ENTRY_BYTES);
         let before = self.shared.entries;

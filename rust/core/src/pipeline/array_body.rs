@@ -115,7 +115,8 @@ impl ArrayBody {
 
     /// Adds the next bytes, and decides the kind of body if possible.
     ///
-    /// Returns the bytes to parse next, without the opening bracket of an array. Returns `None` while undecided.
+    /// Returns the bytes to parse next, without the opening bracket of an array. Returns `None` while the kind is
+    /// undecided.
     pub(crate) fn decide<'d>(&mut self, data: &'d [u8]) -> Option<Cow<'d, [u8]>> {
         let taken = if self.held.is_empty() {
             Cow::Borrowed(data)

@@ -1,8 +1,8 @@
 //! Detects the dialect of a stream.
 //!
-//! Inconclusive payloads are held back. Once a later payload identifies the dialect, they are dispatched at their
-//! original places. At the end of the stream, the dialect that the caller specified is checked, and a lone document is
-//! classified.
+//! Inconclusive payloads are held back. Once a later payload identifies the dialect, the held payloads are dispatched
+//! at their original places. At the end of the stream, the dialect that the caller specified is checked, and a lone
+//! document is classified.
 
 use crate::dialect::Dialect;
 use crate::dialect::Read;
@@ -92,8 +92,8 @@ impl PayloadPipeline {
 
     /// Returns true if an error message may still have to quote the first bytes of the body.
     ///
-    /// True until the first payload that is not a keep-alive. Held payloads do not count, because once the dialect is
-    /// detected they may turn out to be keep-alives.
+    /// The result is true until the first payload that is not a keep-alive. Held payloads do not count, because once
+    /// the dialect is detected they may turn out to be keep-alives.
     pub(crate) fn keeps_head(&self) -> bool {
         !self.seen || !self.waiting.is_empty()
     }
@@ -208,8 +208,8 @@ impl PayloadPipeline {
         report_at(out, first, Code::JSON_LINES_BODY)
     }
 
-    /// Reports how a lone document was framed, and emits output that the decoder holds. `unfinished`: the kind of
-    /// unfinished input.
+    /// Reports how a lone document was framed, and emits output that the decoder still holds back. `unfinished`: the
+    /// kind of unfinished input.
     pub(crate) fn report_framing(
         &mut self,
         out: &mut Output<'_>,

@@ -48,7 +48,7 @@ pub struct Parser {
     array: Option<Box<ArrayBody>>,
     /// Bytes fed so far.
     total: u64,
-    /// Offset of an event that is known to match no template; it is not matched again.
+    /// Offset of an event that is known to match no template, so that the event is not matched again.
     unknown: u64,
     over: bool,
 }

@@ -276,7 +276,7 @@ impl PayloadPipeline {
         if self.assembler.is_blank() {
             match document {
                 Read::Plain(document, _) => watch.look(arrival, document),
-                // A document in another form must be parsed generically.
+                // Only a generic document can be examined, so parse documents in other forms again.
                 Read::Chat(_) | Read::Undecided(_) => {
                     if let Ok(document) = members::document(text, None) {
                         watch.look(arrival, &document);
@@ -352,8 +352,8 @@ impl PayloadPipeline {
 
     /// Handles a line that contains a document and other fields.
     ///
-    /// Before the first complete payload, such a line means that the caller removed the line endings. Later, it means
-    /// that a single line ending is missing, directly after the document.
+    /// Before the first complete payload, such a line means that the caller removed the line endings. After that
+    /// payload, such a line means that a single line ending is missing, directly after the document.
     fn joined_line(
         &mut self,
         out: &mut Output<'_>,

@@ -85,7 +85,7 @@ pub(crate) struct TextCalls {
     /// Call ids that a new id must not repeat: those moved from `ids`, and the generated ids.
     taken: HashSet<String>,
     choices: List<Choice>,
-    /// Number of deltas to process one by one before several are processed together again.
+    /// Number of deltas to process individually before several are processed together again.
     singles: usize,
     /// Position in `choices` of the choice whose text was read last.
     last: usize,
@@ -629,7 +629,7 @@ impl TextCalls {
         promoted
     }
 
-    /// Generates a unique call id, in the same form as the ids of structured calls that the gateway sent without an id.
+    /// Generates a unique call id, in the form that is also used for structured calls that arrived without an id.
     fn mint(&mut self, part: u32) -> String {
         let wanted = format!("call_{}_{part}", self.seed);
         let mut id = wanted.clone();
@@ -720,9 +720,10 @@ impl Choice {
         };
     }
 
-    /// Accepts the next piece of a part, and returns true, if it is short, continues a line and contains no marker byte.
+    /// Accepts the next piece of a part, and returns true, if the piece is short, continues a line and contains no
+    /// marker byte.
     ///
-    /// Such a piece contains no line ending, either, because a line ending is a marker byte.
+    /// A piece without marker bytes contains no line ending, because a line ending is a marker byte.
     #[inline(always)]
     fn takes_unmarked(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
         self.text_position == TextPosition::InLine(part)
@@ -1071,7 +1072,7 @@ impl TextCalls {
 }
 
 impl TextCalls {
-    /// Counts a delta that was processed one by one.
+    /// Counts a delta that was processed individually.
     #[inline(always)]
     fn count_single(&mut self) {
         if self.singles > 0 {
@@ -1194,9 +1195,9 @@ fn position_of(choices: &List<Choice>, index: i32) -> Option<usize> {
 
 /// Minimum number of deltas to process together.
 const WORTHWHILE: usize = 6;
-/// Number of deltas to process one by one after fewer than `WORTHWHILE` deltas could be processed together.
+/// Number of deltas to process individually after fewer than `WORTHWHILE` deltas could be processed together.
 const SINGLES: usize = 16;
-/// Number of deltas to process one by one after a delta was held back: that delta, and the delta that releases it.
+/// Number of deltas to process individually after a delta was held back: that delta, and the delta that releases it.
 const HELD: usize = 2;
 
 /// Emits a snapshot of the response with its parts replaced. Added parts come after all parts of the assembler.

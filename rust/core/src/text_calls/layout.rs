@@ -73,7 +73,7 @@ pub(crate) struct Words {
     /// First bytes of the tags, and the bytes that have a meaning in Markdown.
     firsts: ByteSet,
     longest: usize,
-    /// Call markers, except bare ones.
+    /// Call markers, except those of markerless families.
     markers: Vec<String>,
     /// First bytes of the markers.
     marker_firsts: ByteSet,

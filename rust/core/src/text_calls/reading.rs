@@ -114,7 +114,7 @@ pub(crate) struct Reading {
     pub members: Vec<(String, Value)>,
     /// Keys of `members`.
     pub keys: HashSet<String>,
-    /// The current value as JSON. `nested` contains the lists and objects in it that are still open.
+    /// The current value as JSON. `nested` contains the lists and objects of this value that are still open.
     pub json: String,
     pub nested: Vec<Nested>,
     /// True if a call has just ended.

@@ -307,7 +307,9 @@ class ArgumentText:
         return PushResult(Change.GREW, "args_cumulative")
 
     def _repair(self, piece: bytes, after: Automaton, *, header: bool) -> PushResult:
-        """Apply the first of the rules A2 to A8 that fits a fragment after which the text would not be valid JSON."""
+        """Apply the first of the rules A2 to A8 that matches a fragment. Called if appending the fragment would make
+        the text invalid JSON.
+        """
         if self.automaton.verdict == "broken":
             return self._broken(piece)
         if self.is_blank():
@@ -374,7 +376,7 @@ class ArgumentText:
 
     def _whole_with(self, after: Automaton) -> int:
         """Return how many bytes of the fragment complete the object or array, if only the bytes after them make the
-        text invalid. Otherwise, return 0. `after`: the automaton after the whole fragment.
+        text invalid. Otherwise, return 0. `after`: the state of the automaton after the whole fragment.
         """
         closed = after.depth == 0 and after.reason == "syntax" and after.root in ("object", "array")
         return after.pos - len(self.data) if closed else 0

@@ -311,7 +311,7 @@ def _ignore_placeholder(choice: Choice, call: Call) -> None:
     """Remove a placeholder from the arguments, because the response has no finish reason and the real arguments may
     have been cut off.
 
-    Keep it if the token counts show that the response is complete.
+    Keep the placeholder if the token counts show that the response is complete.
     """
     if choice.shared.settings.switches.empty_call_without_reason == "run" or choice.shared.is_counted:
         return
@@ -474,7 +474,7 @@ def _is_whole(call: Call, end: CallsEnd) -> bool:
 
 
 def _fault_of_text(call: Call) -> str | None:
-    """Return why the text can never be a JSON object, or None if it is one or may still become one."""
+    """Return why the text can never be a JSON object, or None if the text is a JSON object or may still become one."""
     text = call.text
     if call.custom or text.is_blank():
         return None

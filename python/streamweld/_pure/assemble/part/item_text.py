@@ -58,8 +58,8 @@ def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int
     """Return the part of the item that a delta with this sub-index belongs to.
 
     The last part that an event with the same `sub` addressed takes precedence. If there is none, return the last part
-    of the channel, because some gateways send a new `content_index` in every delta. However, return None if that part
-    is closed, if its complete text was received, or if two of its deltas in a row had the same `sub`.
+    of the channel, because some gateways send a new `content_index` in every delta. Return None if the last part of the
+    channel is closed, if its complete text was received, or if two of its deltas in a row had the same `sub`.
     """
     kinds: tuple[ReasoningKind, ...] = _KINDS if kind is None else (kind,)
     called = [item.by_sub_index.get((channel, each, sub)) for each in kinds]
@@ -284,8 +284,8 @@ def set_whole_text(choice: Choice, one: ItemPart, sub: int | None, text: str | N
     """Set the complete text of a part, as a closing event or a list contains it.
 
     If the complete text begins with the streamed text, the rest is emitted as a delta; otherwise, a conflict is
-    reported. If the deltas of the part had several sub-indexes, the complete text may belong to the deltas with `sub`
-    alone; it is then stored until the part ends.
+    reported. If the deltas of the part had several sub-indexes, the complete text may belong only to the deltas with
+    the sub-index `sub`, so it is stored until the part ends.
     """
     if not text:
         return
@@ -370,7 +370,7 @@ def end_part(choice: Choice, one: ItemPart) -> None:
 def finish_item(
     choice: Choice, item: Item, encrypted_content: str | None, metadata: str | None, *, whole: bool = True
 ) -> None:
-    """End all open parts of an item. The last one gets the encrypted content and the metadata. `whole`: the item was
+    """End all open parts of an item. The last part gets the encrypted content and the metadata. `whole`: the item was
     not truncated.
     """
     if item.kind == "reasoning" and whole and not item.parts and (item.item_id is not None or encrypted_content):

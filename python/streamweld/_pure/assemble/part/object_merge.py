@@ -91,8 +91,8 @@ class ObjectMerge:
 
 
 def _members(raw: str) -> dict[str, str]:
-    """Return the key of each member and the JSON text of its value, in order. A repeated key has its last value, at the
-    position of the first.
+    """Return the key of each member and the JSON text of its value, in order. A repeated key appears once, at its first
+    position and with its last value.
 
     Text that is not an object has no members.
     """

@@ -298,7 +298,7 @@ def _one_of_several(choice: Choice, incoming: Incoming) -> str | None:
 
 
 def _latest_or_nothing(choice: Choice, rule: str) -> Decision:
-    """Assign a fragment without id, name and payload to the last addressed call. If there is none, the fragment is
+    """Assign a fragment that has no id, name or payload to the last addressed call. If there is none, the fragment is
     ignored.
     """
     if choice.latest is not None and not choice.latest.dropped:

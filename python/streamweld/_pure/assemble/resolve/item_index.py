@@ -217,7 +217,7 @@ class ItemIndex:
 
     def repeated_at(self, kind: ItemKind, address: Address) -> Item | None:
         """Return the closed item at the index, if the message or the item began again and the event may repeat this
-        item. Items with ids are never repeated this way.
+        item. An item with an id is never repeated in this way.
         """
         if address.item_id is not None:
             return None

@@ -15,7 +15,7 @@ __all__ = ["Restatement"]
 
 class Restatement:
     """The streamed parts and calls, by content. The tables are built once, when a terminal list begins, so that a
-    listed part or call is found without a scan of all streamed ones.
+    listed part or call can be found without scanning all streamed parts and calls.
     """
 
     __slots__ = ("item_index", "calls", "parts")

@@ -346,7 +346,8 @@ impl ArgumentText {
         repaired(Change::Grew, self.cumulative.report_once())
     }
 
-    /// Applies the first of the rules A2 to A8 that fits a fragment after which the text would not be valid JSON.
+    /// Applies the first of the rules A2 to A8 that matches a fragment. Called if appending the fragment would make the
+    /// text invalid JSON.
     #[cold]
     fn repair<'a>(&mut self, piece: &'a [u8], header: bool) -> PushResult<'a> {
         if self.automaton.is_broken() {
@@ -419,7 +420,7 @@ impl ArgumentText {
     }
 
     /// Returns how many bytes of the fragment complete the object or array, if only the bytes after them make the text
-    /// invalid. Otherwise, returns 0. `after`: the automaton after the whole fragment.
+    /// invalid. Otherwise, returns 0. `after`: the state of the automaton after the whole fragment.
     fn whole_with(&self, after: &Automaton) -> usize {
         let Status::Broken { pos, problem } = after.status() else {
             return 0;

@@ -34,7 +34,7 @@ pub fn flush_unstarted(out: &mut Output<'_>, choice: &mut Choice, other_than: Op
 }
 
 /// Emits the start events of the queued calls before a call receives data. Returns the first call that must still wait,
-/// or `None`. Calls after this call must wait too.
+/// or `None`. Calls after the returned call must wait, too.
 #[inline]
 pub fn flush_for_call(out: &mut Output<'_>, choice: &mut Choice) -> Option<usize> {
     if choice.unstarted.is_empty() {

@@ -131,7 +131,7 @@ fn fault(
     Ok(reason)
 }
 
-/// Returns why the text can never be a JSON object, or `None` if it is one or may still become one.
+/// Returns why the text can never be a JSON object, or `None` if the text is a JSON object or may still become one.
 fn fault_of_text(call: &Call) -> Option<&'static str> {
     let text = &call.text;
     if call.custom || text.is_blank() {

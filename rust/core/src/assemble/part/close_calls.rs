@@ -325,7 +325,7 @@ fn unwrap(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> Pa
 }
 
 /// Removes a placeholder from the arguments, because the response has no finish reason and the real arguments may have
-/// been cut off. Keeps it if the token counts show that the response is complete.
+/// been cut off. Keeps the placeholder if the token counts show that the response is complete.
 fn ignore_placeholder(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) {
     let runs = ctx.switches().empty_call_without_reason == EmptyCall::Run;
     if runs || ctx.shared.is_counted() {

@@ -35,7 +35,8 @@ use crate::model::event::WireFact;
 use crate::model::fault::Fault;
 use crate::model::spec::Code;
 
-/// An empty object is treated as a placeholder only if its JSON, including whitespace, has fewer bytes than this.
+/// An empty object is treated as a placeholder only if its JSON, including whitespace, has fewer bytes than this
+/// number.
 const SHORT: usize = 64;
 /// The beginning of the arguments that is lost if a gateway drops the first fragment.
 const LOST: &[u8] = b"{\"";
@@ -206,8 +207,8 @@ pub fn note_ids(
     }
 }
 
-/// Stores the arguments in the opening event as a snapshot. If the call already has other arguments, appends them
-/// instead.
+/// Stores the arguments in the opening event as a snapshot. If the call already has different arguments, appends the
+/// arguments of the event to them instead.
 pub fn hold(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

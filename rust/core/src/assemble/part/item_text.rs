@@ -133,8 +133,8 @@ impl Choice {
 /// Returns the part of the item that a delta with this sub-index belongs to.
 ///
 /// The last part that an event with the same `sub` addressed takes precedence. If there is none, returns the last part
-/// of the channel, because some gateways send a new `content_index` in every delta. However, returns `None` if that
-/// part is closed, if its complete text was received, or if two of its deltas in a row had the same `sub`.
+/// of the channel, because some gateways send a new `content_index` in every delta. Returns `None` if the last part of
+/// the channel is closed, if its complete text was received, or if two of its deltas in a row had the same `sub`.
 pub fn find_part(
     choice: &Choice,
     item: usize,
@@ -328,8 +328,8 @@ pub fn repeat_open_part(
 }
 
 /// Records that the stream opened an item without an id again after closing it, so the following events may repeat its
-/// parts. Returns false if this is a new item instead: the old one is open, had no opening event of its own, or has no
-/// text.
+/// parts. Returns false if the event opens a new item instead, because the old item is open, had no opening event, or
+/// has no text.
 pub fn repeat_item(choice: &mut Choice, item: usize) -> bool {
     let record = choice.item_index.get(item);
     if record.is_none_or(|record| record.open || record.item_id.is_some() || !record.opened_bare) {
@@ -560,8 +560,8 @@ fn show(
 /// Sets the complete text of a part, as a closing event or a list contains it. If the complete text begins with the
 /// streamed text, the rest is emitted as a delta; otherwise, a conflict is reported.
 ///
-/// If the deltas of the part had several sub-indexes, the complete text may belong to the deltas with `sub` alone; it
-/// is then stored until the part ends.
+/// If the deltas of the part had several sub-indexes, the complete text may belong only to the deltas with the
+/// sub-index `sub`, so it is stored until the part ends.
 pub fn set_whole_text(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -717,7 +717,7 @@ pub fn end_part(
     Ok(())
 }
 
-/// Ends all open parts of an item. The last one gets the encrypted content and the metadata. `whole`: the item was not
+/// Ends all open parts of an item. The last part gets the encrypted content and the metadata. `whole`: the item was not
 /// truncated.
 pub fn finish_item(
     ctx: &mut RuleContext<'_, '_>,

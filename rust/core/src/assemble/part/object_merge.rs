@@ -15,8 +15,8 @@ use crate::model::lazy_box::blank;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Returns the key of each member and the JSON text of its value, in order. A repeated key has its last value, at the
-/// position of the first.
+/// Returns the key of each member and the JSON text of its value, in order. A repeated key appears once, at its first
+/// position and with its last value.
 fn members(raw: &str) -> Vec<(Cow<'_, str>, &str)> {
     let mut found: Vec<(Cow<'_, str>, &str)> = Vec::with_capacity(FEW);
     // The text was already validated, so this cannot fail. A failure would only end the list.

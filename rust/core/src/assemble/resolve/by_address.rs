@@ -272,8 +272,8 @@ pub fn diverged(
     Ok(new)
 }
 
-/// Ends an item that repeated only the beginning of a part, and opens a new part with its text. Returns false if no
-/// part was repeated in this way.
+/// Ends an item that repeated only the beginning of a part, and opens a new part with the repeated text. Returns false
+/// if no part had only its beginning repeated.
 pub fn end_shorter_repetition(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -410,7 +410,7 @@ fn one_of_several(choice: &Choice, incoming: &Incoming<'_>) -> Option<Code> {
     (several && !incoming.payload.is_empty()).then_some(Code::AMBIGUOUS_ORPHAN_INDEX)
 }
 
-/// Assigns a fragment without id, name and payload to the last addressed call. If there is none, the fragment is
+/// Assigns a fragment that has no id, name or payload to the last addressed call. If there is none, the fragment is
 /// ignored.
 fn latest_or_nothing(choice: &Choice, rule: &'static str) -> Decision {
     match choice.latest.and_then(|slot| choice.get(slot)) {

@@ -313,7 +313,7 @@ impl ItemIndex {
     }
 
     /// Returns the closed item at the index, if the message or the item began again and the event may repeat this item.
-    /// Items with ids are never repeated this way.
+    /// An item with an id is never repeated in this way.
     pub fn repeated_at(&self, kind: ItemKind, address: &Address<'_>) -> Option<usize> {
         if address.item_id.is_some() {
             return None;

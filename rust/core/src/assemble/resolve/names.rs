@@ -1,5 +1,5 @@
-//! Determines how a tool name that arrives for a call relates to the call's name: the same, longer, its next piece, or
-//! another tool's name.
+//! Determines how a tool name that arrives for a call relates to the call's name: it may be the same name, a longer
+//! name, the next piece of the name, or the name of another tool.
 //!
 //! The result depends only on the names, the request's tool list, and how far the arguments have progressed.
 

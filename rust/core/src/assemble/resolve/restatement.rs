@@ -5,7 +5,7 @@ use crate::model::delta::Channel;
 use crate::model::delta::ItemKind;
 use std::collections::HashMap;
 /// The streamed parts and calls, by content. The tables are built once, when a terminal list begins, so that a listed
-/// part or call is found without a scan of all streamed ones.
+/// part or call can be found without scanning all streamed parts and calls.
 #[derive(Clone, Debug, Default)]
 pub struct Restatement {
     /// The content that is not in the tables yet. This content is added to the tables only when a listed part or call

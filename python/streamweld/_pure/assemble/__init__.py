@@ -156,7 +156,7 @@ class Assembler(ItemSurface, AttachedSurface):
             self._out.emit(self._started)
 
     def complete_start(self, id: object, model: object, created: int | None) -> None:  # noqa: A002
-        """Add the fields that the first chunk lacked to the snapshot. `ResponseStarted` was emitted without them.
+        """Add to the snapshot the fields that the first chunk lacked. `ResponseStarted` was emitted without them.
 
         An id or model that is not a string, or is blank, is ignored.
         """
@@ -238,8 +238,8 @@ class Assembler(ItemSurface, AttachedSurface):
     def reasoning_attributes(
         self, choice: int, signature: str | None, encrypted_content: str | None, details: str | None
     ) -> None:
-        """Add attributes to the open reasoning part of the choice. If no reasoning part is open, the next one gets
-        them. `details` is the text of a JSON array.
+        """Add attributes to the open reasoning part of the choice. If no reasoning part is open, the next reasoning
+        part gets the attributes. `details` is the text of a JSON array.
         """
         if not self._over:
             self._choice(choice).textual.attribute(signature, encrypted_content, details)
@@ -260,8 +260,8 @@ class Assembler(ItemSurface, AttachedSurface):
             state.textual.end_reasoning(signature, encrypted_content)
 
     def annotations(self, choice: int, raw_list: str) -> None:
-        """Add annotations to the open text part. If no text part is open, the next one gets them. `raw_list` is the
-        text of a JSON array.
+        """Add annotations to the open text part. If no text part is open, the next text part gets the annotations.
+        `raw_list` is the text of a JSON array.
         """
         if not self._over:
             self._choice(choice).textual.annotate(raw_list)
@@ -344,7 +344,7 @@ class Assembler(ItemSurface, AttachedSurface):
 
     def last_closed_call(self, choice: int) -> str | None:
         """Return the id of the call that was addressed last, or None if that call is not final yet. A tool result
-        without an id is assigned to this call.
+        without an id is assigned to the call that was addressed last.
         """
         state = self._choices.get(choice)
         latest = None if state is None else state.latest
@@ -561,7 +561,8 @@ class Assembler(ItemSurface, AttachedSurface):
             close_calls(choice, end_of_calls(choice.finish, ended=ended), broken_off=broken_off)
 
     def _close(self, *, ended: bool, assumed: bool = False) -> None:
-        """Close all choices and emit the token counts. Then emit `Finished` for each choice that has ended.
+        """Close all choices and emit the token counts. After these events, emit `Finished` for each choice that has
+        ended.
 
         `ended`: all choices have ended, even those without a finish reason. `assumed`: the response is assumed to be
         complete, and no `Finished` is emitted for a choice without a finish reason.

@@ -32,7 +32,7 @@ class Attachments:
         self._keyed: dict[tuple[int, str], int] = {}
 
     def part_of(self, choice: Choice, call_id: str) -> int:
-        """Return the part number for the results of this call. The first result gets a new number."""
+        """Return the part number for the results of this call. The first result gets a new part number."""
         part = self._results.get((choice.index, call_id))
         if part is None:
             part = self._results[choice.index, call_id] = choice.shared.next_part()

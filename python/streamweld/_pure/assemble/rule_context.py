@@ -67,7 +67,7 @@ class RuleContext:
         self._next_suffix: dict[str, int] = {}
         self.ids_optional = False  # calls may lack an id in this dialect
         self.documents = 0  # number of JSON documents so far; one payload may contain several
-        # Ordinal of the payload, and number of the document, with the last call fragment.
+        # The payload ordinal and document number of the last call fragment.
         self.called_at: tuple[int, int] = (0, 0)
         self.counted_at: tuple[int, int] | None = None  # the same of the last token counts
 
@@ -75,8 +75,9 @@ class RuleContext:
     def is_counted(self) -> bool:
         """True if token counts arrived in a later document than the last call fragment.
 
-        The response is then complete, because gateways count the tokens of a complete response. Counts in the same
-        document as a fragment do not show this, because some gateways send counts in every chunk.
+        Such counts show that the response is complete, because gateways count tokens at the end of a response. Counts
+        in the same document as a fragment do not show that the response is complete, because some gateways send counts
+        in every chunk.
         """
         return self.counted_at is not None and self.counted_at > self.called_at
 

@@ -24,8 +24,8 @@ __all__ = ["client_calls", "finished_event", "part_events", "shown_calls"]
 
 
 def shown_calls(choice: Choice) -> list[Call]:
-    """Return the calls that have a name, arguments or a final result, in their final order. Only these are part of the
-    response.
+    """Return the calls that have a name, arguments or a final result, in their final order. A call that has none of
+    these is not part of the response.
     """
     return [call for call in in_order(choice) if call.outcome is not None or call.name or not call.empty]
 

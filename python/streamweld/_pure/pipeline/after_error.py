@@ -39,7 +39,7 @@ class AfterError:
     def passes(self, block: bytes) -> bool:
         """Return True if the block contains only comments, the terminal marker, and events that may follow the error.
 
-        After a block that is too long, no further block may be emitted.
+        No further block may be emitted after a block that is too long.
         """
         try:
             items = self._framer.feed(block)

@@ -688,9 +688,9 @@ class PayloadPipeline:
     def reject_joined_head(self, offset: int, *, is_open: bool, end: int | None = None) -> None:
         """Raise a fault if the beginning of the body shows that its lines were passed on without line endings.
 
-        `offset`: the byte offset that the fault reports. `is_open`: the last line of the beginning has no line ending
-        in the whole body. `end`: the offset at which a line exceeds a limit. The beginning of the body is cut at `end`,
-        so that the result does not depend on the sizes of the reads.
+        `offset`: the byte offset that the fault reports. `is_open`: no line ending follows the last line of the
+        beginning anywhere in the body. `end`: the offset at which a line exceeds a limit. The beginning of the body is
+        cut at `end`, so that the result does not depend on the sizes of the reads.
         """
         head = self.head[:end]
         if not self.seen and has_joined_lines(head, self._max_depth, is_open=is_open):

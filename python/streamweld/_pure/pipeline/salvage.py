@@ -28,7 +28,7 @@ _BOM = b"\xef\xbb\xbf"
 # Maximum number of line endings that may be missing in one payload. If more are missing, the program that uses
 # streamweld removed them, not a gateway.
 MOST_JOINS = 16
-# Maximum number of `data:` positions to try when looking for a second document glued to a broken document.
+# Maximum number of `data:` positions to try when looking for a second document that directly follows a broken document.
 _TAIL_TRIES = 16
 
 
@@ -187,7 +187,7 @@ def split_joined_line(text: bytes, at: int) -> JoinedLine:
 def has_joined_lines(head: bytes, max_depth: int | None, *, is_open: bool) -> bool:
     """Return True if a body without any payload contains a data line without a line ending before or after it.
 
-    `is_open`: the last line of `head` has no line ending in the whole body.
+    `is_open`: no line ending follows the last line of `head` anywhere in the body.
     """
     lines = _lines_of(head)
     for number, line in enumerate(lines, start=1):

@@ -44,10 +44,10 @@ Second, a `markerless` opener is ordinary text unless a family matched a whole o
 
 After its opening bracket, a JSON object must continue with a quotation mark, an array of calls with an object, and a
 Python list of calls with a name and a parenthesis. If anything else follows the bracket, the family is dropped there.
-JSON and Python values end where their brackets of all kinds balance outside strings. At that point, before the closer
-is read, they are validated: no duplicate keys, and a depth of at most 128 (64 for Python and braces). A value that ends
-at a literal is checked once that literal has been read. A name has at most 256 characters. A block that is interrupted
-by the end of its part or choice is `cut`, and everything up to the end of the choice is text.
+JSON and Python values end where all of their brackets outside strings are closed. At that point, before the closer is
+read, they are validated: no duplicate keys, and a depth of at most 128 (64 for Python and braces). A value that ends at
+a literal is checked once that literal has been read. A name has at most 256 characters. A block that is interrupted by
+the end of its part or choice is `cut`, and everything up to the end of the choice is text.
 
 An optional closer (`maybe_close`) belongs to the block if only whitespace precedes it in the same part. An optional
 closer cannot close a block of another family.

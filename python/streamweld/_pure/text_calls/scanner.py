@@ -172,7 +172,9 @@ class Scanner:
             rest = self._step(*rest)
 
     def _step(self, work: str, at: int) -> tuple[str, int] | None:
-        """Read from `at` on. Return the text and position at which to continue, or None if everything has been read."""
+        """Read from `at` on. Return the text and the position at which to continue, or None if all text has been
+        read.
+        """
         if self._block is not None:
             return self._in_block(self._block, work, at)
         if self._state is _State.AFTER:
@@ -215,7 +217,7 @@ class Scanner:
     def _in_text(self, work: str, at: int) -> tuple[str, int] | None:
         """Search for a marker.
 
-        Returns the text and position at which to continue, or None if everything has been read.
+        Returns the text and the position at which to continue, or None if all text has been read.
         """
         settings, start = self._settings, at
         while True:
@@ -418,7 +420,7 @@ class Scanner:
         return None
 
     def _follow(self) -> None:
-        """Handle text that is not a call and follows the pending blocks."""
+        """Handle text that is not a call but follows the pending blocks."""
         self._state = _State.TEXT
         if not self.pending:
             return

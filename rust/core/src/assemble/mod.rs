@@ -332,8 +332,8 @@ impl Assembler {
         choice.textual.retype(&mut ctx)
     }
 
-    /// Adds attributes to the open reasoning part of the choice. If no reasoning part is open, the next one gets them.
-    /// `details` is the text of a JSON array.
+    /// Adds attributes to the open reasoning part of the choice. If no reasoning part is open, the next reasoning part
+    /// gets the attributes. `details` is the text of a JSON array.
     pub fn reasoning_attributes(
         &mut self,
         out: &mut Output<'_>,
@@ -384,8 +384,8 @@ impl Assembler {
         choice.textual.end_reasoning(&mut ctx, attributes)
     }
 
-    /// Adds annotations to the open text part. If no text part is open, the next one gets them. `list` is the text of a
-    /// JSON array.
+    /// Adds annotations to the open text part. If no text part is open, the next text part gets the annotations. `list`
+    /// is the text of a JSON array.
     pub fn annotations(&mut self, out: &mut Output<'_>, index: i32, list: &str) -> ParseResult {
         if self.over {
             return Ok(());

@@ -15,7 +15,8 @@ use crate::sse::decode_utf8;
 /// streamweld removed them, not a gateway.
 pub(crate) const MOST_JOINS: usize = 16;
 
-/// Maximum number of `data:` positions to try when looking for a second document glued to a broken document.
+/// Maximum number of `data:` positions to try when looking for a second document that directly follows a broken
+/// document.
 const TAILS: usize = 16;
 
 pub(crate) const MARKER: &str = "[DONE]";
@@ -244,7 +245,7 @@ pub(crate) fn split_joined_line(text: &str, at: usize) -> JoinedLine<'_> {
 
 /// Returns true if a body without any payload contains a data line without a line ending before or after it.
 ///
-/// `is_open`: the last line of `head` has no line ending in the whole body.
+/// `is_open`: no line ending follows the last line of `head` anywhere in the body.
 pub(crate) fn has_joined_lines(head: &[u8], is_open: bool, reader: Reader) -> bool {
     let head = decode_utf8(head.strip_prefix(BOM).unwrap_or(head)).0;
     let mut lines = head.split(['\n', '\r']).peekable();

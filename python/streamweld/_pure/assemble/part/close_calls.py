@@ -262,7 +262,9 @@ def _pair(choice: Choice) -> None:
 
 
 def _merge_call(choice: Choice, call: Call, other: Call) -> None:
-    """Drop the call `other`, and add its ids, name and metadata to `call`. The caller has already moved its text."""
+    """Drop the call `other`, and add its ids, name and metadata to `call`. The caller has already moved the text of
+    `other`.
+    """
     call_events.retract(choice, other)
     for identity in (other.id, *other.aliases):
         if identity is not None and call.id is None:
@@ -431,8 +433,8 @@ def _classify(
 
 
 def ends_whole(call: Call) -> bool:
-    """Return True if the text is one complete JSON value, assuming that nothing follows. Under this assumption, a
-    number is complete.
+    """Return True if the text is one complete JSON value, assuming that nothing follows. A number is then complete,
+    because no more digits can follow.
     """
     return call.text.automaton.copy().finish() == "complete"
 
@@ -487,7 +489,7 @@ def _fault_of_text(call: Call) -> str | None:
 def _is_name(name: str) -> bool:
     """Return True if the text can be a tool name: 1 to 128 characters, each of them allowed.
 
-    Allowed are ASCII letters and digits, `_.:/-`, and non-ASCII characters outside `_UNPRINTED`.
+    The allowed characters are ASCII letters and digits, `_.:/-`, and non-ASCII characters outside `_UNPRINTED`.
     """
     if not 0 < len(name) <= _NAME_LENGTH:
         return False

@@ -33,7 +33,7 @@ class ContentMode:
 
     def is_doubtful(self, text: str) -> bool:
         """AM13: return True if the piece begins with the text so far, but that text is too short to be treated as
-        repeated. Return True only once.
+        repeated. Return True at most once.
         """
         if self._doubted or self.cumulative or not 0 < self._length < min(_AUTO_FROM, len(text)):
             return False

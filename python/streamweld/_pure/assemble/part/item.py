@@ -132,8 +132,8 @@ class Item:
         self.open = True
         self.parts: list[ItemPart] = []
         self._unclosed: list[ItemPart] = []  # all open parts, and some closed ones, which are removed only from the end
-        # The last part of each channel and reasoning kind, and the part that an event last addressed with each
-        # sub-index.
+        # The last part of each channel and reasoning kind and, for each sub-index, the last part that an event with
+        # this sub-index addressed.
         self.latest: dict[tuple[Channel, ReasoningKind], ItemPart] = {}
         self.by_sub_index: dict[tuple[Channel, ReasoningKind, int | None], ItemPart] = {}
         self.call: Call | None = None

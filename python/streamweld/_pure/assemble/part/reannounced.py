@@ -4,7 +4,7 @@
   through the argument rules. An overflow (A8) is a second call.
 - If the earlier call is closed, the new text is collected without events until the item closes or the choice ends. A
   first call without text gets this text. The announcement means the same call if no new text arrived, or if the names
-  and arguments are equal. In every other case, it means a second call.
+  and arguments are equal. In every other case, the announcement means a second call.
 
 An event with the same id but another name always belongs to a second call, unless it closes an open call with that
 name.
@@ -48,7 +48,7 @@ def is_another(call: Call, address: Address, name: str | None) -> bool:
 
 def is_own_close(item: Item, call: Call, address: Address) -> bool:
     """Return True if a closing event with this address closes the open call of the item. The call ids must be equal or,
-    if one is missing, the item ids. The name does not matter.
+    if one is missing, the item ids. The name of the call does not matter.
 
     The AI SDK may rename a call between its opening and closing events, when it repairs the call.
     """

@@ -15,7 +15,9 @@ _REPLACEMENT = "\ufffd"
 
 
 class Joiner:
-    """Joins surrogate halves in the pieces of one text. At most one high surrogate is held back, at the end of a piece."""
+    """Joins surrogate halves in the pieces of one text. Holds back at most one high surrogate, at the end of a
+    piece.
+    """
 
     __slots__ = ("held", "lone")
 

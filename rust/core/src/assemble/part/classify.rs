@@ -166,8 +166,8 @@ fn is_name(name: &str) -> bool {
         && name.chars().all(fits)
 }
 
-/// Returns true if the text is one complete JSON value, assuming that nothing follows. Under this assumption, a number
-/// is complete.
+/// Returns true if the text is one complete JSON value, assuming that nothing follows. A number is then complete,
+/// because no more digits can follow.
 pub fn ends_whole(call: &Call) -> bool {
     call.text.automaton.finish() == Status::Complete
 }

@@ -39,7 +39,7 @@ impl ContentMode {
     }
 
     /// AM13: returns true if the piece begins with the text so far, but that text is too short to be treated as
-    /// repeated. Returns true only once.
+    /// repeated. Returns true at most once.
     pub fn is_doubtful(&mut self, text: &Text<'_>) -> bool {
         let length = self.so_far.len();
         if self.doubted || self.cumulative || length == 0 || length >= AUTO_FROM {

@@ -84,7 +84,7 @@ pub type ContentKind = (Channel, &'static str);
 /// A lookup table for the parts of an item, by channel, reasoning kind and sub-index.
 #[derive(Clone, Debug, Default)]
 pub struct SubIndexTable {
-    /// For each kind of content and sub-index, the parts that an event with this sub-index addressed.
+    /// For each kind of content and each sub-index, the parts that events with this sub-index addressed.
     by_sub: HashMap<(ContentKind, Option<i64>), BTreeSet<usize>>,
     last: Map<ContentKind, usize>,
 }

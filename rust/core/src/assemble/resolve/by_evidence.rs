@@ -21,7 +21,7 @@ use crate::model::policy::ParallelHeaders;
 use crate::model::policy::SameIndexNewId;
 use crate::model::spec::Code;
 
-/// Returns the decision on a fragment, by the first rule of the decision table that applies.
+/// Returns the decision on a fragment, according to the first applicable rule of the decision table.
 pub fn decide(ctx: &RuleContext<'_, '_>, choice: &mut Choice, incoming: &Incoming<'_>) -> Decision {
     if let Some(identity) = incoming.id {
         return match choice.by_id.get(identity).copied() {
@@ -210,7 +210,7 @@ fn new_id(ctx: &RuleContext<'_, '_>, choice: &mut Choice, incoming: &Incoming<'_
         relation == Some(Relation::Fragment) && ctx.shared.settings.tools.begins(&bound.name, name);
     if matches!(relation, Some(Relation::Same | Relation::Late)) || proven {
         if bound.is_empty() && relation == Some(Relation::Same) {
-            // AM1: either this is a parallel call, or the stream sends a new id in every delta of one call.
+            // AM1: the new id means a parallel call, unless the stream sends a new id in every delta of one call.
             if ctx.switches().same_index_new_id_same_name_empty == SameIndexNewId::Merge {
                 return Decision::join("R2d", slot);
             }

@@ -171,7 +171,7 @@ class Assembler(ItemSurface, AttachedSurface):
         )
 
     def usage(self, usage: Usage) -> None:
-        """Store token counts, which replace earlier ones unless every new count is absent or zero. Counts are never
+        """Store token counts, which replace earlier counts unless every new count is absent or zero. Counts are never
         summed.
         """
         if not self._over and (self._usage is None or not usage.is_blank()):
@@ -489,8 +489,8 @@ class Assembler(ItemSurface, AttachedSurface):
     def assumed_ends(self) -> list[Event]:
         """Return a `Finished` event for each choice without a finish reason, if the response is assumed to be complete.
 
-        The returned events are not part of the response. Conversion uses them if the target format requires a finish
-        reason.
+        The returned events are not part of the response. Conversion uses these events if the target format requires a
+        finish reason.
         """
         if self.completeness != "assumed":
             return []

@@ -268,8 +268,8 @@ class Choice:
     def compare(self, identity: str | None, name: str, arguments: bytes) -> CallComparison:
         """Compare a call that arrived outside a delta's `tool_calls` with the last calls of the choice.
 
-        If its arguments are only the beginning of another call's arguments, it counts as a repetition, because some
-        gateways repeat there what has arrived so far.
+        If its arguments are only the beginning of another call's arguments, the call counts as a repetition, because
+        some gateways repeat there what they have sent so far.
         """
         whole = is_whole(arguments)
         for call in reversed(self.calls[-_MIRRORED:]):

@@ -320,7 +320,9 @@ class ItemSurface:
                 end_item(state, other, None, None)
 
     def message_repeated(self, choice: int) -> None:
-        """Record that the message began again, so the blocks that follow may repeat earlier ones at the same index."""
+        """Record that the message began again, so the blocks that follow may repeat earlier blocks at the same
+        index.
+        """
         state = self._item_choice(choice)
         if state is not None:
             state.item_index.begin_again()

@@ -25,8 +25,8 @@ _FIELDS = (b"data", b"event", b"id", b"retry")
 _FIELD_NAMES = tuple([field + b":" for field in _FIELDS])
 _BOM = b"\xef\xbb\xbf"
 
-# Maximum number of line endings that may be missing in one payload. If more are missing, the program that uses
-# streamweld removed them, not a gateway.
+# Maximum number of line endings that may be missing in one payload. If more line endings are missing, they were removed
+# by the program that uses streamweld, not by a gateway.
 MOST_JOINS = 16
 # Maximum number of `data:` positions to try when looking for a second document that directly follows a broken document.
 _TAIL_TRIES = 16

@@ -1,4 +1,4 @@
-"""Determines whether the text before a marker ends a quotation or emphasis, or begins one."""
+"""Determines whether the text before a marker begins or ends a quotation or emphasis."""
 
 from __future__ import annotations
 

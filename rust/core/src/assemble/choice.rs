@@ -29,7 +29,7 @@ use std::collections::VecDeque;
 pub const LEGACY_INDEX: i64 = -1;
 /// Maximum number of unfinished calls that are tried for a fragment that does not identify its call.
 const CANDIDATES: usize = 8;
-/// Maximum number of calls with which a call in `function_call` is compared.
+/// Maximum number of calls that are compared with a call in `function_call`.
 const MIRRORED: usize = 64;
 
 /// How a call relates to the other calls of its choice.
@@ -423,8 +423,8 @@ impl Choice {
     }
 
     /// Compares a call that arrived outside a delta's `tool_calls` with the last calls of the choice. If its arguments
-    /// are only the beginning of another call's arguments, it counts as a repetition, because some gateways repeat
-    /// there what has arrived so far.
+    /// are only the beginning of another call's arguments, the call counts as a repetition, because some gateways
+    /// repeat there what they have sent so far.
     pub fn compare(&mut self, id: Option<&str>, name: &str, arguments: &[u8]) -> CallComparison {
         let whole = is_whole(arguments);
         let count = self.calls.len();

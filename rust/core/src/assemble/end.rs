@@ -281,7 +281,7 @@ impl Assembler {
     }
 
     /// Emits a `Finished` event for each choice without a finish reason, if the response is assumed to be complete. The
-    /// returned events are not part of the response. Conversion uses them if the target format requires a finish
+    /// emitted events are not part of the response. Conversion uses these events if the target format requires a finish
     /// reason.
     pub(crate) fn assumed_ends(&self, sink: &mut dyn Sink) {
         if self.completeness == Completeness::Assumed {

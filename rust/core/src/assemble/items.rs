@@ -437,7 +437,7 @@ impl Assembler {
             .try_for_each(|other| end_item(&mut ctx, choice, other, None, None))
     }
 
-    /// Records that the message began again, so the blocks that follow may repeat earlier ones at the same index.
+    /// Records that the message began again, so the blocks that follow may repeat earlier blocks at the same index.
     pub fn message_repeated(&mut self, out: &mut Output<'_>, choice: i32) -> ParseResult {
         if let Some(ChoiceContext { choice, .. }) = self.item_choice(out, choice)? {
             choice.item_index.begin_again();

@@ -176,7 +176,7 @@ impl Assembler {
         self.started.as_ref()?.metadata()
     }
 
-    /// Stores token counts, which replace earlier ones unless every new count is absent or zero. Counts are never
+    /// Stores token counts, which replace earlier counts unless every new count is absent or zero. Counts are never
     /// summed.
     pub fn usage(&mut self, out: &mut Output<'_>, usage: Usage<'_>) -> ParseResult {
         let record = UsageRecord::new(usage);

@@ -126,7 +126,7 @@ impl PayloadPipeline {
     /// Matches a payload against the known templates. Returns the length of the matched input, or 0 if it must be
     /// parsed.
     ///
-    /// The length includes the line prefixes if the input still has them.
+    /// The length includes line prefixes, if the input still contains them.
     #[inline]
     pub(crate) fn match_template(
         &mut self,

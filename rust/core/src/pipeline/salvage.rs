@@ -11,8 +11,8 @@ use crate::json::ScanError;
 use crate::json::members;
 use crate::sse::decode_utf8;
 
-/// Maximum number of line endings that may be missing in one payload. If more are missing, the program that uses
-/// streamweld removed them, not a gateway.
+/// Maximum number of line endings that may be missing in one payload. If more line endings are missing, they were
+/// removed by the program that uses streamweld, not by a gateway.
 pub(crate) const MOST_JOINS: usize = 16;
 
 /// Maximum number of `data:` positions to try when looking for a second document that directly follows a broken

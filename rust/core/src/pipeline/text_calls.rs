@@ -41,8 +41,8 @@ use std::sync::PoisonError;
 /// Number of distinct settings that are cached in parsed form.
 const KEPT: usize = 16;
 
-/// Parsed settings, most recently used first. All streams share them, so that streams with different policies can
-/// alternate without parsing again.
+/// Parsed settings, most recently used first. All streams share these settings, so that streams with different policies
+/// can alternate without parsing again.
 static KNOWN: Mutex<Vec<(Arc<str>, Arc<Settings>)>> = Mutex::new(Vec::new());
 
 fn settings(text: &Arc<str>) -> Option<Arc<Settings>> {

@@ -34,7 +34,7 @@ enum TagKind {
     Opener(Closer),
     /// `<name`, which matches only if the name of the tag ends there.
     Element(Closer),
-    /// The beginning of a message, which matches only if the role of the model does not follow.
+    /// The opener of a message, which matches unless the role of the model follows.
     Message {
         /// The tag followed by the role of the model.
         own: String,

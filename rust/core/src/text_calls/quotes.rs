@@ -1,8 +1,8 @@
-//! Determines whether the text before a marker ends a quotation or emphasis, or begins one.
+//! Determines whether the text before a marker begins or ends a quotation or emphasis.
 
 use crate::text_calls::reading::is_blank;
 
-/// Maximum number of quotation and emphasis marks that may be open. A line with more of them is not read further.
+/// Maximum number of quotation and emphasis marks that may be open. A line with more open marks is not read further.
 const MAX_OPEN: usize = 8;
 
 /// An open quotation mark or emphasis mark, and how many times it is repeated.

@@ -235,7 +235,7 @@ def _drop_openings(choice: Choice) -> None:
     """Drop a call that was opened but not closed, if a call that was closed but not opened has the same name and
     arguments.
 
-    The two are one call with two ids.
+    The two are the same call, which was sent with two ids.
     """
     unopened = [call for call in _live(choice) if call.unopened and call.ended]
     closed = {(call.name, call.canonical()) for call in unopened if _is_json(call)}

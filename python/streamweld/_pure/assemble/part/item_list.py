@@ -35,7 +35,7 @@ class TextList:
 
     def __init__(self, item: Item, entry: ListedPart, texts: Sequence[str]) -> None:
         """Plan how the listed parts are applied to the streamed parts. `entry`: one of the listed parts; `texts`: the
-        texts of all of them.
+        texts of all listed parts.
         """
         self._item = item
         self._parts = item.parts_of(entry.channel, entry.kind)

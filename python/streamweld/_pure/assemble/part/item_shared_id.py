@@ -22,9 +22,7 @@ __all__ = ["push_item", "resolve_shared_id", "share_id"]
 
 
 def share_id(choice: Choice, item: Item, address: Address) -> None:
-    """Start to collect the text of each index, because an open call was announced again at an index that is not its
-    own.
-    """
+    """Start to collect the text of each index, because an open call was announced again at a different index."""
     call, index = item.call, address.index
     if call is None or call.index is None or index is None or address.item_id is not None:
         return

@@ -219,7 +219,7 @@ def annotate(
 ) -> None:
     """Store annotations, a signature and encrypted content of a part.
 
-    Annotations are added to earlier ones; the other two replace earlier values.
+    Annotations are added to earlier annotations. A signature or encrypted content replaces the earlier value.
     """
     choice.shared.spend_text(byte_length((annotations or "") + (signature or "") + (encrypted_content or "")))
     choice.shared.spend_entries(0 if annotations is None else 1)

@@ -2,7 +2,7 @@
 
 `ObjectMerge` merges arguments. For each key, a string that begins with the previous string replaces it, any other
 string is appended to it, and a value of another type replaces the previous value. `RawMembers` keeps the last value of
-each key. A merge takes time proportional to the new object; the whole text is built only on demand.
+each key. A merge takes time proportional to the size of the new object; the whole text is built only on demand.
 """
 
 from __future__ import annotations

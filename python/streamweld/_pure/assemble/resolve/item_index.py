@@ -227,7 +227,7 @@ class ItemIndex:
         return item if self.may_repeat or item.repeats else None
 
     def begin_again(self) -> None:
-        """Record that the message began again, so the items that follow may repeat earlier ones at the same index."""
+        """Record that the message began again, so the items that follow may repeat earlier items at the same index."""
         self.may_repeat = True
         for item in self.opened_in_step():
             item.begins_again = item.item_id is None

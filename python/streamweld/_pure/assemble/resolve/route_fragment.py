@@ -251,7 +251,7 @@ def _give_one(
 
 def _count(choice: Choice, call: Call, before: int) -> None:
     """Count the bytes that were added to the call's arguments, which had `before` bytes. If a limit is exceeded, remove
-    them and raise.
+    the added bytes and raise.
     """
     try:
         choice.shared.count_arguments(before, call.text.size)
@@ -464,8 +464,8 @@ def take_name(choice: Choice, call: Call, name: str, progress: Progress) -> None
 
 
 def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
-    """Append arguments that arrived as an object instead of a string. The first object becomes the text; later ones are
-    merged into it.
+    """Append arguments that arrived as an object instead of a string. The first object becomes the text; later objects
+    are merged into it.
     """
     if not call.object_arguments:
         first = call.empty

@@ -259,8 +259,8 @@ pub fn close_shared_id(
     Ok(())
 }
 
-/// Appends arguments that arrived as an object instead of a string. The first object becomes the text; later ones are
-/// merged into it.
+/// Appends arguments that arrived as an object instead of a string. The first object becomes the text; later objects
+/// are merged into it.
 pub fn push_object(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -234,7 +234,7 @@ fn drop_echoes(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResul
 }
 
 /// Drops a call that was opened but not closed, if a call that was closed but not opened has the same name and
-/// arguments. The two are one call with two ids.
+/// arguments. The two are the same call, which was sent with two ids.
 fn drop_openings(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
     let is_json = |call: &Call| call.is_complete() && !call.custom;
     let contents = |call: &mut Call| (call.name.clone(), call.canonical().into_owned());
@@ -404,7 +404,7 @@ fn identify(
             first.outcome.is_none() && first.wire_id(last) == Some(wire.as_str())
         });
         let free = !ctx.shared.is_taken(&wire);
-        // Two calls received the id, even if it is only an alias of the earlier one.
+        // Two calls received the id, even if it is only an alias of the earlier call.
         ctx.shared.ids_given.insert(wire);
         (first, own && free)
     });

@@ -43,7 +43,7 @@ pub struct TextList {
 
 impl TextList {
     /// Plans how the listed parts are applied to the streamed parts. `entry`: one of the listed parts; `texts`: the
-    /// texts of all of them.
+    /// texts of all listed parts.
     pub fn new(choice: &Choice, item: usize, entry: &ListedPart<'_>, texts: &[&str]) -> TextList {
         let part_positions: Vec<PartPosition> = part_positions_like(choice, item, entry).collect();
         let parts: Vec<StreamedPart> = part_positions

@@ -19,7 +19,7 @@ use crate::model::fault::Fault;
 use crate::model::policy::ParallelHeaders;
 use crate::model::spec::Code;
 
-/// Starts to collect the text of each index, because an open call was announced again at an index that is not its own.
+/// Starts to collect the text of each index, because an open call was announced again at a different index.
 pub fn share_id(
     ctx: &RuleContext<'_, '_>,
     choice: &mut Choice,

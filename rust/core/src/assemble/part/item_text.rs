@@ -27,7 +27,7 @@ use crate::model::spec::Code;
 use crate::model::unmodelled::Unmodelled;
 use std::borrow::Cow;
 
-/// Maximum number of parts with which a complete text that has an unknown sub-index is compared.
+/// Maximum number of parts that are compared with a complete text whose sub-index is unknown.
 const CANDIDATES: usize = 64;
 
 /// The channel, reasoning kind and sub-index of a part to create.
@@ -443,8 +443,8 @@ pub fn put_metadata(
     ctx.spend_growth(more)
 }
 
-/// Stores annotations, a signature and encrypted content of a part. Annotations are added to earlier ones; the other
-/// two replace earlier values.
+/// Stores annotations, a signature and encrypted content of a part. Annotations are added to earlier annotations. A
+/// signature or encrypted content replaces the earlier value.
 pub fn annotate(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -2,7 +2,7 @@
 //!
 //! `ObjectMerge` merges arguments. For each key, a string that begins with the previous string replaces it, any other
 //! string is appended to it, and a value of another type replaces the previous value. `RawMembers` keeps the last value
-//! of each key. A merge takes time proportional to the new object; the whole text is built only on demand.
+//! of each key. A merge takes time proportional to the size of the new object; the whole text is built only on demand.
 
 use crate::assemble::part::canonical_json::canonical;
 use crate::assemble::part::canonical_json::is_whole;
@@ -236,7 +236,8 @@ fn inside(text: &str) -> Option<&str> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Growth {
     pub bytes: i64,
-    /// The number of values that are stored separately. A single object is stored as one text and has none.
+    /// The number of values that are stored separately. A single object is stored as one text, so it has no such
+    /// values.
     pub entries: i64,
 }
 

@@ -64,7 +64,7 @@ fn make_room(
         if !record.open || record.item_id.is_some() {
             continue;
         }
-        // A call with incomplete arguments stays open, because more of them may arrive with its call id.
+        // A call with incomplete arguments stays open, because more arguments may arrive with its call id.
         let half = choice.call_of(before).is_some_and(|call| {
             record.first.is_some() || (call.text.is_unfinished() && !call.is_empty())
         });

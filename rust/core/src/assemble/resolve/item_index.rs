@@ -53,7 +53,7 @@ pub struct ItemIndex {
     pub filled: Vec<usize>,
     /// The kind of the item that was created last.
     pub last_kind: Option<ItemKind>,
-    /// The message began again, so blocks may repeat earlier ones at the same index.
+    /// The message began again, so blocks may repeat earlier blocks at the same index.
     pub may_repeat: bool,
     /// Lookup tables that match a terminal list with the streamed content; `None` until a terminal list arrives.
     pub restated: Option<Box<Restatement>>,
@@ -324,7 +324,7 @@ impl ItemIndex {
         (repeats && !record.open && record.item_id.is_none()).then_some(item)
     }
 
-    /// Records that the message began again, so the following items may repeat earlier ones at the same index.
+    /// Records that the message began again, so the items that follow may repeat earlier items at the same index.
     pub fn begin_again(&mut self) {
         self.may_repeat = true;
         for item in self.opened_here() {

@@ -126,7 +126,7 @@ class Assembler(ItemSurface, AttachedSurface):
 
     @property
     def lacks_start(self) -> bool:
-        """True if the first chunk lacked the response's id, model, or time, and later ones have not added it."""
+        """True if the first chunk lacked the response's id, model, or time, and no later chunk has added it."""
         first = self._started
         return first is not None and (not first.id or not first.model or first.created is None)
 

@@ -1,7 +1,7 @@
 """Builds the closing event of every part in its current state. A `Response` is built from these events.
 
-The state is not changed. Parts are in order of first appearance, except that calls are in their final order relative to
-each other.
+The state of the assembler is not changed. Parts are in order of first appearance, except that calls are in their final
+order relative to each other.
 """
 
 from __future__ import annotations

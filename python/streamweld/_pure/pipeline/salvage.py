@@ -128,8 +128,8 @@ def _whole(text: bytes, caps: Caps) -> Payload | None:
 def joined_field(text: bytes, max_depth: int | None) -> int | None:
     """Return the position of a field name directly after a complete document or the marker at the start of `text`.
 
-    No dialect sends a field name directly after a document. Such a line means that the line endings were removed before
-    the input reached streamweld.
+    No dialect sends a field name directly after a document. A line with both means that the line endings were removed
+    before the input reached streamweld.
     """
     if text[:1] not in (b"{", b"["):
         return None

@@ -1,4 +1,4 @@
-"""Resolves the families of text-form tool calls that a policy enables into the data that both backends read.
+"""Builds the data about tool calls in text that both backends read: the families that a policy enables.
 
 The table is `_spec/text_calls.json`. Callers may select families by name, and may describe families of their own.
 """

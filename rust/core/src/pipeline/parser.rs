@@ -403,7 +403,7 @@ impl Parser {
         }
     }
 
-    /// Returns false if the snapshot contains no calls. This check takes far less time than the snapshot itself.
+    /// Returns false if the snapshot cannot contain calls. This check takes far less time than the snapshot itself.
     pub fn may_show_calls(&self) -> bool {
         self.text_calls.is_some() || self.stage.assembler.may_show_calls()
     }

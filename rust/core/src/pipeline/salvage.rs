@@ -196,8 +196,8 @@ fn whole(text: &str, reader: Reader) -> Option<Read<'_>> {
 
 /// Returns the position of a field name directly after a complete document or the marker at the start of `text`.
 ///
-/// No dialect sends a field name directly after a document. Such a line means that the line endings were removed before
-/// the input reached streamweld.
+/// No dialect sends a field name directly after a document. A line with both means that the line endings were removed
+/// before the input reached streamweld.
 pub(crate) fn joined_field(text: &str, reader: Reader) -> Option<usize> {
     if !text.starts_with(['{', '[']) {
         return None;

@@ -179,7 +179,7 @@ class Item:
     def count_alias(self) -> bool:
         """Count one more id of the item. Return False if the item has too many ids.
 
-        The id must then not be stored, because a stream may send a new id in every delta.
+        An id beyond this limit must not be stored, because a stream may send a new id in every delta.
         """
         self._aliases += 1
         return self._aliases <= MAX_ALIASES

@@ -182,7 +182,7 @@ def add_arguments(choice: Choice, item: Item, text: str, index: int | None) -> N
 
 
 def _after_repetition(item: Item, call: Call, text: str) -> str:
-    """Return the text of a delta without the arguments that it repeats because the message began again.
+    """Return the text of a delta without the arguments that the delta repeats because the message began again.
 
     If the delta differs from the arguments, return it with the text that was treated as repeated.
     """

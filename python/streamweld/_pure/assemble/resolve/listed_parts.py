@@ -90,7 +90,7 @@ class Plan:
     def _take_done(self, parts: Sequence[StreamedPart], entries: Sequence[str], starts: list[int]) -> list[int]:
         """Rule 2: assign entries to closed parts, and return the positions of the entries that remain free.
 
-        Store in `starts` the offset at which the rest of each entry begins that is not assigned to a closed part.
+        For each entry, store in `starts` the offset at which the rest begins that is not assigned to a closed part.
         """
         free = [bool(text) for text in entries]
         unequal: list[int] = []

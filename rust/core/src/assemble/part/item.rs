@@ -269,7 +269,8 @@ impl Item {
         self.parts.push(one);
     }
 
-    /// Counts one more id of the item. Returns false if the item has too many ids; the new id must then not be stored.
+    /// Counts one more id of the item. Returns false if the item has too many ids, in which case the new id must not be
+    /// stored.
     pub fn count_alias(&mut self) -> bool {
         self.aliases = self.aliases.saturating_add(1);
         usize::from(self.aliases) <= MAX_ALIASES

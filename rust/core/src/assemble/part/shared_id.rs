@@ -39,7 +39,7 @@ pub struct SharedId {
     /// Number of indexes with text. `whole` is the number of indexes whose text is a complete object.
     filled: usize,
     whole: usize,
-    /// The indexes were found to belong to one call, which has all of the text. Text is then no longer collected by
+    /// The indexes were found to belong to one call, which has all of the text. If true, text is no longer collected by
     /// index.
     pub closed: bool,
 }

@@ -126,7 +126,7 @@ class Assembler(ItemSurface, AttachedSurface):
 
     @property
     def lacks_start(self) -> bool:
-        """True if the first chunk lacked the response's id, model, or time, and later ones have not added it."""
+        """True if the first chunk lacked the response's id, model, or time, and no later chunk has added it."""
         first = self._started
         return first is not None and (not first.id or not first.model or first.created is None)
 
@@ -149,14 +149,14 @@ class Assembler(ItemSurface, AttachedSurface):
     def started(self, id: str | None, model: str | None, created: int | None, metadata: str | None) -> None:  # noqa: A002
         """Emit `ResponseStarted` with the fields of the first chunk and store it for the snapshot.
 
-        Later calls do nothing.
+        Do nothing when called again.
         """
         if self._started is None and not self._over:
             self._started = ResponseStarted(id, model, created, call_events.parse_metadata(metadata))
             self._out.emit(self._started)
 
     def complete_start(self, id: object, model: object, created: int | None) -> None:  # noqa: A002
-        """Add the fields that the first chunk lacked to the snapshot. `ResponseStarted` was emitted without them.
+        """Add to the snapshot the fields that the first chunk lacked. `ResponseStarted` was emitted without them.
 
         An id or model that is not a string, or is blank, is ignored.
         """
@@ -171,7 +171,7 @@ class Assembler(ItemSurface, AttachedSurface):
         )
 
     def usage(self, usage: Usage) -> None:
-        """Store token counts, which replace earlier ones unless every new count is absent or zero. Counts are never
+        """Store token counts, which replace earlier counts unless every new count is absent or zero. Counts are never
         summed.
         """
         if not self._over and (self._usage is None or not usage.is_blank()):
@@ -224,7 +224,7 @@ class Assembler(ItemSurface, AttachedSurface):
         return state is not None and state.mirrors(fragment.name or "", replace_lone_surrogates(arguments).encode())
 
     def compare_call(self, choice: int, identity: str | None, name: str, arguments: str) -> CallComparison:
-        """Compare a call from another place in the payload with the calls of the choice."""
+        """Compare a call that arrived outside a delta's `tool_calls` with the calls of the choice."""
         state = self._choices.get(choice)
         return "own" if state is None else state.compare(identity, name, arguments.encode())
 
@@ -238,8 +238,8 @@ class Assembler(ItemSurface, AttachedSurface):
     def reasoning_attributes(
         self, choice: int, signature: str | None, encrypted_content: str | None, details: str | None
     ) -> None:
-        """Add attributes to the open reasoning part of the choice. If no reasoning part is open, the next one gets
-        them. `details` is the text of a JSON array.
+        """Add attributes to the open reasoning part of the choice. If no reasoning part is open, the next reasoning
+        part gets the attributes. `details` is the text of a JSON array.
         """
         if not self._over:
             self._choice(choice).textual.attribute(signature, encrypted_content, details)
@@ -251,8 +251,8 @@ class Assembler(ItemSurface, AttachedSurface):
         return part.text() if part is not None and part.channel == "reasoning" else ""
 
     def end_reasoning(self, choice: int, signature: str | None, encrypted_content: str | None) -> None:
-        """Close the open reasoning part of the choice with these attributes. If there is none, or if the attributes are
-        encrypted content, they become a part without text.
+        """Close the open reasoning part of the choice with these attributes. If no reasoning part is open, or if the
+        attributes include encrypted content, add a reasoning part without text that has the attributes.
         """
         if not self._over:
             state = self._choice(choice)
@@ -260,8 +260,8 @@ class Assembler(ItemSurface, AttachedSurface):
             state.textual.end_reasoning(signature, encrypted_content)
 
     def annotations(self, choice: int, raw_list: str) -> None:
-        """Add annotations to the open text part. If no text part is open, the next one gets them. `raw_list` is the
-        text of a JSON array.
+        """Add annotations to the open text part. If no text part is open, the next text part gets the annotations.
+        `raw_list` is the text of a JSON array.
         """
         if not self._over:
             self._choice(choice).textual.annotate(raw_list)
@@ -288,7 +288,7 @@ class Assembler(ItemSurface, AttachedSurface):
         refusal: str | None,
         fragments: Sequence[Fragment],
     ) -> None:
-        """Apply a complete message. It corrects and completes the streamed content, or is the only content."""
+        """Apply a complete message. The message corrects and completes the streamed content, or is the only content."""
         if self._over:
             return
         state = self._choice(choice)
@@ -336,7 +336,7 @@ class Assembler(ItemSurface, AttachedSurface):
         state.step = self._shared.parts
 
     def has_reported_call(self, choice: int) -> bool:
-        """Return True if the final event of any call in the choice has been emitted. The choice can then no longer
+        """Return True if the final event of any call in the choice has been emitted, so that the choice can no longer
         restart.
         """
         state = self._choices.get(choice)
@@ -344,7 +344,7 @@ class Assembler(ItemSurface, AttachedSurface):
 
     def last_closed_call(self, choice: int) -> str | None:
         """Return the id of the call that was addressed last, or None if that call is not final yet. A tool result
-        without an id is assigned to this call.
+        without an id is assigned to the call that was addressed last.
         """
         state = self._choices.get(choice)
         latest = None if state is None else state.latest
@@ -362,7 +362,7 @@ class Assembler(ItemSurface, AttachedSurface):
         self._shared.documents += 1
 
     def hold(self, growth: Growth) -> None:
-        """Count data that a decoder is about to store towards `max_text_bytes`. A negative `growth` means that the
+        """Count towards `max_text_bytes` the data that a decoder is about to store. A negative `growth` means that the
         decoder no longer stores the data.
         """
         self._shared.spend_growth(growth)
@@ -385,7 +385,9 @@ class Assembler(ItemSurface, AttachedSurface):
         self._broken_off = True
 
     def mark_valid_end(self) -> None:
-        """Record that the response is complete if the input ends here. Gemini needs this: it has no terminal marker."""
+        """Record that the response is complete if the input ends here. Gemini streams need this, because Gemini has no
+        terminal marker.
+        """
         self._valid_end = True
 
     def done(self) -> None:
@@ -399,7 +401,8 @@ class Assembler(ItemSurface, AttachedSurface):
         self.completeness = "complete"
 
     def end(self, unfinished: UnfinishedInput, how: InputEnd = InputEnd.CLEAN) -> Completeness:
-        """End the response because the input has ended. Does nothing if a terminal marker or an error already ended it.
+        """End the response because the input has ended. Does nothing if a terminal marker or an error has already ended
+        the response.
 
         Return whether the response is complete.
         """
@@ -486,7 +489,8 @@ class Assembler(ItemSurface, AttachedSurface):
     def assumed_ends(self) -> list[Event]:
         """Return a `Finished` event for each choice without a finish reason, if the response is assumed to be complete.
 
-        These events are not part of the response. Conversion uses them if the target format requires a finish reason.
+        The returned events are not part of the response. Conversion uses these events if the target format requires a
+        finish reason.
         """
         if self.completeness != "assumed":
             return []
@@ -557,7 +561,8 @@ class Assembler(ItemSurface, AttachedSurface):
             close_calls(choice, end_of_calls(choice.finish, ended=ended), broken_off=broken_off)
 
     def _close(self, *, ended: bool, assumed: bool = False) -> None:
-        """Close all choices and emit the token counts. Then emit `Finished` for each choice that has ended.
+        """Close all choices and emit the token counts. After these events, emit `Finished` for each choice that has
+        ended.
 
         `ended`: all choices have ended, even those without a finish reason. `assumed`: the response is assumed to be
         complete, and no `Finished` is emitted for a choice without a finish reason.
@@ -621,8 +626,8 @@ def _end_of(choice: Choice) -> _ChoiceEnd:
 
 
 def _usage_event(usage: Usage, members: RawMembers | None) -> UsageEvent:
-    """Return the usage event. `members` contains the raw members of usage that arrived in several payloads. They are
-    joined only here, so that each payload stays cheap.
+    """Return the usage event. `members` contains the raw members of usage that arrived in several payloads. The members
+    are joined only here, so that processing a payload stays cheap.
     """
     text = usage.raw if members is None else members.text()
     raw = None if text is None else cast("dict[str, Any]", loads_raw(text))

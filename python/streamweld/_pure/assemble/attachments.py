@@ -1,7 +1,7 @@
 """Assembles the content of a response other than text and calls: files, sources, tool results and unmodeled items.
 
-Each of them is emitted when it arrives and stored for the snapshot. If a call has several results, the snapshot
-contains the last one.
+Each file, source, result and item is emitted when it arrives, and is stored for the snapshot. If a call has several
+results, the snapshot contains the last one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Attachments:
         self._keyed: dict[tuple[int, str], int] = {}
 
     def part_of(self, choice: Choice, call_id: str) -> int:
-        """Return the part number for the results of this call. The first result gets a new number."""
+        """Return the part number for the results of this call. The first result gets a new part number."""
         part = self._results.get((choice.index, call_id))
         if part is None:
             part = self._results[choice.index, call_id] = choice.shared.next_part()
@@ -102,8 +102,8 @@ class AttachedSurface:
     def result(self, choice: int, call_id: str, output: str, is_error: bool, metadata: str | None) -> None:
         """Add a tool result that the stream contains, so the client must not run the call. `output` is JSON text.
 
-        A second result of the same call has the same part number as the first. The result belongs to the latest call
-        that received this id. Its event contains the id from the call's final event.
+        A second result of the same call has the same part number as the first. If several calls received this id, the
+        result belongs to the latest of them. The event of the result contains the id from the call's final event.
         """
         state = self._live_choice(choice)
         if state is None:
@@ -123,7 +123,7 @@ class AttachedSurface:
     def kept_unknown(self, choice: int, event: str | None, raw: bytes, key: str | None = None) -> None:
         """Add an item that streamweld does not model but that clients must send back in a later turn.
 
-        An item replaces an earlier one with the same key.
+        An item replaces an earlier item with the same key.
         """
         state = self._live_choice(choice)
         if state is None:

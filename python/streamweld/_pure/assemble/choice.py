@@ -32,7 +32,8 @@ _MIRRORED = 64  # maximum number of calls with which a call in `function_call` i
 _CANDIDATES = 8  # maximum number of unfinished calls that are tried for a fragment that does not identify its call
 
 
-# How a call relates to the other calls of its choice. `unclear`: the call differs from them, but may be a part of one.
+# How a call relates to the other calls of its choice. `unclear`: the call does not repeat another call, but may be part
+# of one.
 CallComparison: TypeAlias = Literal["repeated", "own", "unclear"]
 
 
@@ -111,8 +112,8 @@ class Choice:
         self.by_index: dict[int, Call] = {}  # the last call that a fragment with each index addressed
         self.latest: Call | None = None  # the call that was addressed last
         self.multi: dict[int, Call] = {}  # R3c3: the last call at each position of a list with several fragments
-        # R1d, R3a3: the complete calls whose id or index now refers to a later call, by that id or index, the name, and
-        # the canonical arguments.
+        # R1d, R3a3: the complete calls whose id or index now refers to a later call. Each entry contains that id or
+        # index, and the name and canonical arguments of the complete call.
         self.payloads: dict[tuple[str | int, str, str], Call] = {}
         self.open_json = OpenCalls()
         self.open_text = OpenCalls()  # free-form calls; separate, because a call cannot mix JSON and free-form text
@@ -187,7 +188,7 @@ class Choice:
         return (call for call in self._owners.get(identity, ()) if call.id == identity and not call.dropped)
 
     def owners(self, call: Call) -> dict[str | None, int]:
-        """For each id of this call, return the number of calls whose first id it is: 0, 1, or 2 for several."""
+        """For each id of this call, return how many calls received it as their first id: 0, 1, or 2 for several."""
         names = [identity for identity in (call.id, *call.aliases) if identity is not None]
         return {identity: sum(1 for _ in islice(self.owned(identity), 2)) for identity in names}
 
@@ -231,8 +232,8 @@ class Choice:
         return self.open_text if custom else self.open_json
 
     def latest_unfinished(self, *, custom: bool) -> Call | None:
-        """R3c2: return the last addressed call if it is unfinished and of the given type. Otherwise return the call of
-        this type that was added last to the open calls.
+        """R3c2: return the last addressed call if it is unfinished and of the given type. If it is not, return the call
+        of this type that was added last to the open calls.
         """
         latest = self.latest
         if latest is not None and latest.custom == custom and not latest.complete and not latest.dropped:
@@ -265,9 +266,10 @@ class Choice:
         return False
 
     def compare(self, identity: str | None, name: str, arguments: bytes) -> CallComparison:
-        """Compare a call from another place in the payload with the last calls of the choice.
+        """Compare a call that arrived outside a delta's `tool_calls` with the last calls of the choice.
 
-        The beginning of the arguments of a call repeats this call, because some gateways send all deltas so far.
+        If its arguments are only the beginning of another call's arguments, the call counts as a repetition, because
+        some gateways repeat there what they have sent so far.
         """
         whole = is_whole(arguments)
         for call in reversed(self.calls[-_MIRRORED:]):
@@ -288,7 +290,7 @@ class Choice:
         """Mark the other open calls as ambiguous, because the fragment that `chosen` received may belong to one of
         them.
 
-        Their next pieces may also be assigned to the wrong call.
+        The next pieces of these calls may also be assigned to the wrong call.
         """
         for slot in self.open_calls(custom=chosen.custom).unfinished.latest(_CANDIDATES):
             call = self.calls[slot]
@@ -301,8 +303,8 @@ class Choice:
         return None if slot is None else self.calls[slot]
 
     def remember(self, call: Call, key: str | int) -> None:
-        """Store the name and arguments of a complete call that loses its id or index to a later call, to recognize a
-        replay.
+        """Store the name and arguments of a complete call that loses its id or index to a later call, so that a replay
+        of the complete call is still recognized.
         """
         if call.complete and call.merge is None:
             self.payloads.setdefault((key, call.name, call.canonical()), call)

@@ -84,8 +84,8 @@ def conclude(choice: Choice, calls: Sequence[Call]) -> FinishReason:
     """Return the finish reason for the `Finished` event.
 
     If the client must run one of the `calls`, `stop` and a missing reason become `tool_calls`. Without calls,
-    `tool_calls` becomes `stop`. A call whose result is in the stream does not change the reason. In the AI SDK, the
-    server runs such calls and continues.
+    `tool_calls` becomes `stop`. A call whose result is in the stream does not change the reason: in the AI SDK, the
+    server runs the call and then continues the response.
     """
     reason = choice.finish.reason
     waits = any(not call.answered for call in calls)

@@ -1,6 +1,6 @@
 """Applies the content list of an item, from the item's closing event or from a terminal list.
 
-All listed parts of one kind are matched with the item's streamed parts together, by `resolve/listed_parts`.
+`resolve/listed_parts` matches all listed parts of one kind with the item's streamed parts at the same time.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def _list_of(choice: Choice, first: ListedPart, texts: Sequence[str], *, again: 
 def _same_text(choice: Choice, entry: ListedPart, address: Address, texts: Sequence[str]) -> Item | None:
     """Return the item whose parts have exactly the text of the listed parts, even if its id differs from the listed id.
 
-    Check the item at the listed index and the latest open item; return None if neither has this text. Also return None
-    if there is only one part, both in the list and in the item.
+    Check the item at the listed index and the latest open item. Return None if neither has this text, or if both the
+    list and the item have only one part.
     """
     item_index = choice.item_index
     length = sum(map(len, texts))

@@ -2,8 +2,8 @@
 Chat.
 
 An item is the unit that the wire format addresses: a Responses output item, an Anthropic content block, or an AI SDK
-block. It contains one call, or any number of text-like parts. `Assembler` inherits these methods; each handles one kind
-of wire delta. `item_index` finds the item for an address, `item_text` changes parts, `item_call` changes calls,
+block. An item contains one call, or any number of text-like parts. `Assembler` inherits these methods; each handles one
+kind of wire delta. `item_index` finds the item for an address, `item_text` changes parts, `item_call` changes calls,
 `reannounced` handles calls that are announced twice, and `terminal_items` handles terminal lists.
 """
 
@@ -320,7 +320,9 @@ class ItemSurface:
                 end_item(state, other, None, None)
 
     def message_repeated(self, choice: int) -> None:
-        """Record that the message began again, so the blocks that follow may repeat earlier ones at the same index."""
+        """Record that the message began again, so the blocks that follow may repeat earlier blocks at the same
+        index.
+        """
         state = self._item_choice(choice)
         if state is not None:
             state.item_index.begin_again()
@@ -511,8 +513,8 @@ class ItemSurface:
             if item.call is not None:
                 item.call.unopened = True
         elif again and not is_same_or_empty(call, arguments):
-            # Different arguments mean a new call that reuses the id. The AI SDK sends such a call in a single delta,
-            # Responses as another item.
+            # Different arguments mean a new call that reuses the id. The AI SDK sends the new call in a single delta;
+            # Responses sends it as another item.
             item = new_call(state, address, custom=custom, provider_executed=provider_executed)
         else:
             changed = item.announced and is_another(call, address, None) and not again
@@ -591,8 +593,8 @@ def _whole(
     if call.outcome is None:
         call.ending = ending
         if ending is not CallEnding.WHOLE:
-            # The call stays open: a later event may complete it; otherwise, the end of the response determines its
-            # state.
+            # Leave the call open, because a later event may complete it. If none does, the end of the response
+            # determines its state.
             call.ended = ending is not CallEnding.CUT
             return
     end_item(state, item, None, None)
@@ -607,8 +609,8 @@ def _is_over(item: Item, address: Address) -> bool:
 
 
 def _by_call_id(item: Item | None, address: Address) -> bool:
-    """Return True if the address led to the item by its call id alone: it has no item id, or the item id of another
-    item.
+    """Return True if only the call id of the address identified the item, because the address has no item id or the
+    item id of another item.
     """
     return item is not None and (
         address.item_id is None

@@ -67,7 +67,7 @@ class RuleContext:
         self._next_suffix: dict[str, int] = {}
         self.ids_optional = False  # calls may lack an id in this dialect
         self.documents = 0  # number of JSON documents so far; one payload may contain several
-        # Ordinal of the payload, and number of the document, with the last call fragment.
+        # The payload ordinal and document number of the last call fragment.
         self.called_at: tuple[int, int] = (0, 0)
         self.counted_at: tuple[int, int] | None = None  # the same of the last token counts
 
@@ -75,8 +75,9 @@ class RuleContext:
     def is_counted(self) -> bool:
         """True if token counts arrived in a later document than the last call fragment.
 
-        The response is then complete, because gateways count the tokens of a complete response. Counts in the same
-        document as a fragment do not show this, because some gateways send counts in every chunk.
+        Such counts show that the response is complete, because gateways count tokens at the end of a response. Counts
+        in the same document as a fragment do not show that the response is complete, because some gateways send counts
+        in every chunk.
         """
         return self.counted_at is not None and self.counted_at > self.called_at
 
@@ -147,8 +148,8 @@ class RuleContext:
         self._argument_bytes += after - before
 
     def spend_text(self, more: int) -> None:
-        """Count `more` bytes of text, reasoning, refusal or metadata towards `max_text_bytes`. Called before they are
-        stored.
+        """Count `more` bytes of text, reasoning, refusal or metadata towards `max_text_bytes`. Called before the bytes
+        are stored.
         """
         limit = self.settings.limits.max_text_bytes
         if limit is not None and self._text_bytes + more > limit:
@@ -161,7 +162,9 @@ class RuleContext:
         self.spend_text(growth.size)
 
     def spend_entries(self, more: int) -> None:
-        """Count the fixed memory for `more` values that are stored separately. `spend_text` counts their text."""
+        """Count the fixed memory for `more` values that are stored separately. `spend_text` counts the text of these
+        values.
+        """
         before, after = self._entries, self._entries + more
         self.spend_text((max(0, after - _FREE_ENTRIES) - max(0, before - _FREE_ENTRIES)) * _ENTRY_BYTES)
         self._entries = after
@@ -185,8 +188,8 @@ class RuleContext:
         return identity in self.ids_seen or self.is_taken(identity)
 
     def fresh_id(self, wanted: str, *, minted: bool) -> str:
-        """Return `wanted` if it is free. Otherwise, return the first of `wanted__2`, `wanted__3` … that no call has
-        used, in this stream or in an earlier turn.
+        """Return `wanted` if this id is free. If it is not, return the first of `wanted__2`, `wanted__3` … that no call
+        has used, in this stream or in an earlier turn.
 
         `minted`: the id is not from the wire, so it is free only if the stream has not contained it.
         """

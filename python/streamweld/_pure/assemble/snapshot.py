@@ -1,7 +1,7 @@
 """Builds the closing event of every part in its current state. A `Response` is built from these events.
 
-The state is not changed. Parts are in order of first appearance, except that calls are in their final order relative to
-each other.
+The state of the assembler is not changed. Parts are in order of first appearance, except that calls are in their final
+order relative to each other.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ __all__ = ["client_calls", "finished_event", "part_events", "shown_calls"]
 
 
 def shown_calls(choice: Choice) -> list[Call]:
-    """Return the calls that have a name, arguments or a final result, in their final order. Only these are part of the
-    response.
+    """Return the calls that have a name, arguments or a final result, in their final order. A call that has none of
+    these is not part of the response.
     """
     return [call for call in in_order(choice) if call.outcome is not None or call.name or not call.empty]
 
 
 def client_calls(choice: Choice) -> list[Call]:
-    """Return those calls of `shown_calls` that the client must run, in their final order. Only such calls justify the
-    finish reason `tool_calls`.
+    """Return those calls of `shown_calls` that the client must run, in their final order. Only calls that the client
+    must run justify the finish reason `tool_calls`.
     """
     return [call for call in shown_calls(choice) if not call.provider_executed]
 

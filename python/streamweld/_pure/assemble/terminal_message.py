@@ -108,8 +108,8 @@ def _was_streamed(call: Call) -> bool:
 
 
 def _read(choice: Choice, fragment: Fragment) -> Incoming | None:
-    """Read one call of the message, or return None if the call is empty. Its index is ignored, because it can only
-    repeat the position in the list.
+    """Read one call of the message, or return None if the call is empty. The index of the call is ignored, because it
+    can only repeat the position in the list.
     """
     payload = replace_lone_surrogates(fragment.object_arguments or fragment.arguments or "")
     if fragment.id is None and fragment.name is None and not payload:
@@ -124,8 +124,8 @@ def _read(choice: Choice, fragment: Fragment) -> Incoming | None:
 def _match(
     choice: Choice, incoming: Incoming, at_index: Call | None, by_id: Mapping[str, Iterator[Call]], met: set[int]
 ) -> Call | None:
-    """Return the streamed call that a call in the message repeats, or None. This is the call with the same first id, or
-    else the call that has the same id as an alias, or else the call at the same position.
+    """Return the streamed call that a call in the message repeats, or None. The call with the same first id is
+    preferred, then a call that has the id as an alias, then the call at the same position.
     """
     if incoming.id is not None:
         for named in by_id[incoming.id]:

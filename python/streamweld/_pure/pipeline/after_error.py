@@ -1,9 +1,10 @@
 """Decides by event type alone which events repair may pass through in two cases.
 
 The first case is an event after an upstream error. Some dialects report a failure with two events (Responses: `error`,
-`response.failed`) or send a final event after the error (AI SDK). Comments and the terminal marker may also follow, but
-not an event that reports success. The second case is an event without content for any part, while the stream is being
-rewritten. The types come from `_spec/conversions.json`; apart from that, this module does not depend on any dialect.
+`response.failed`) or send a final event after the error (AI SDK). Comments and the terminal marker may also follow the
+error, but an event that reports success may not. The second case is an event without content for any part, while the
+stream is being rewritten. The types come from `_spec/conversions.json`; apart from that, this module does not depend on
+any dialect.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ class AfterError:
     def __init__(self, dialect: str) -> None:
         self._framer = Framer(LIMITS, keep_stray=True)
         facts: Mapping[str, Any] = load_conversions()["behind_error"]
-        # Tuples instead of sets, because the value to look up is arbitrary JSON and may not be hashable.
+        # These are tuples instead of sets, because the value to look up is arbitrary JSON and may not be hashable.
         self._may: tuple[str, ...] = tuple(facts["types"].get(dialect, ()))
         self._good: tuple[str, ...] = tuple(facts["success"])
 
     def passes(self, block: bytes) -> bool:
         """Return True if the block contains only comments, the terminal marker, and events that may follow the error.
 
-        After a block that is too long, no further block may be emitted.
+        No further block may be emitted after a block that is too long.
         """
         try:
             items = self._framer.feed(block)

@@ -1,8 +1,8 @@
 """Split a body that is one JSON array (Gemini without `alt=sse`) into its elements.
 
 Each element is returned with its offset as soon as it is complete; reads may have any size. The first bytes of the body
-are held until they show whether it is an array. If it is not, they are returned to be parsed as an event stream. Only
-brackets and strings are tracked, so the caller must check whether an element is valid JSON.
+are held until they show whether it is an array. If it is not an array, these bytes are returned to be parsed as an
+event stream. Only brackets and strings are tracked, so the caller must check whether an element is valid JSON.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class Decoder(Protocol):
     def is_without_output(value: object) -> bool:
         """Return True if a document contains no part of the response.
 
-        Such a document may follow the end of the stream.
+        A document without any part of the response may follow the end of the stream.
         """
         ...
 

@@ -1,6 +1,6 @@
 """Handle the end of the input: parse an unfinished event if its payload is complete, and determine what is missing.
 
-This module reads the framer's remaining data and passes it to the payload pipeline. It is the twin of
+This module reads the framer's remaining data and passes it to the payload pipeline. This module is the twin of
 `rust/core/src/pipeline/end_of_stream.rs`.
 """
 

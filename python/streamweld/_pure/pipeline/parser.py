@@ -1,8 +1,8 @@
 """Parse one stream from bytes to events: framer or array splitter, payload pipeline, decoder, assembler, end of input.
 
 Calls the stages in this order, enforces the limit on the bytes of the stream, and stops after a fault. Contains no
-rules about payloads or tool calls. It is the twin of `rust/core/src/pipeline/parser.rs`, with the same names in the
-same order.
+rules about payloads or tool calls. This module is the twin of `rust/core/src/pipeline/parser.rs`, with the same names
+in the same order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Classify payloads one at a time and pass each to the decoder. Runs after the framer and before the decoder.
 
 Checks each payload in a fixed order (keep-alive, end, duplicate, marker or null, JSON, salvage), and adds the payload's
-place to events and faults. Contains no rules about calls or about the members of a document. It is the twin of
+place to events and faults. Contains no rules about calls or about the members of a document. This module is the twin of
 `rust/core/src/pipeline/payload_pipeline.rs`.
 """
 
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BODY_HEAD", "HEAD", "PayloadPipeline"]
 
-# Number of body bytes that are kept until the first payload. It is this large because a gateway may send many comments
-# first.
+# Number of body bytes that are kept until the first payload. The number is this large because a gateway may send many
+# comments first.
 HEAD = 4096
 BODY_HEAD = 512  # number of body bytes that a fault shows if the body is not an event stream
 
@@ -68,7 +68,7 @@ class _LastMessage:
 
 @dataclass(frozen=True, slots=True)
 class _SalvagedText:
-    """The place of a text in the payload from which it is salvaged, and what preceded it."""
+    """The place of a text within the payload from which it is salvaged, and what preceded the text."""
 
     event: str
     first: bool  # no payload with content preceded this one
@@ -228,7 +228,7 @@ class PayloadPipeline:
             return False
         payload = self._document_of(text)
         if payload is None:
-            # Plain text, or data that may be salvaged. Detection cannot use such data, so the held payloads stay held.
+            # Detection cannot use plain text or data that is still to be salvaged, so the held payloads stay held.
             return False
         event = "error" if self._is_error_body(payload, stray=one.stray) else one.event
         dialect = waiting.identifies(payload.value, event)
@@ -252,8 +252,8 @@ class PayloadPipeline:
     def keeps_head(self) -> bool:
         """Whether an error message may still have to quote the first bytes of the body.
 
-        True until the first payload that is not a keep-alive. Held payloads do not count, because once the dialect is
-        detected they may turn out to be keep-alives.
+        The result is true until the first payload that is not a keep-alive. Held payloads do not count, because once
+        the dialect is detected they may turn out to be keep-alives.
         """
         return not self.seen or (self._waiting is not None and bool(self._waiting.held))
 
@@ -414,8 +414,8 @@ class PayloadPipeline:
     def _joined_line(self, text: bytes, at: int, here: _SalvagedText) -> None:
         """Handle a line that contains a document and other fields.
 
-        Before the first complete payload, such a line means that the caller removed the line endings. Later, it means
-        that a single line ending is missing, directly after the document.
+        Before the first complete payload, such a line means that the caller removed the line endings. After that
+        payload, such a line means that a single line ending is missing, directly after the document.
         """
         if here.first or here.joins == MOST_JOINS:
             raise self._joined_fault(at + here.start)
@@ -597,10 +597,10 @@ class PayloadPipeline:
             self._out.diagnose("data_after_done")
 
     def _read_held(self, waiting: UndetectedPayloads) -> bool:
-        """Dispatch the held payloads if the last one contains only a message. It is an error, because nothing follows
-        it.
+        """Dispatch the held payloads if the last one contains only a message text. The last payload is an error,
+        because nothing follows it.
 
-        Return False for any other payload. The dialect is then unknown.
+        Return False, and leave the dialect unknown, for any other payload.
         """
         payload = self._document_of(waiting.held[-1].data.strip(WHITE))
         if payload is None or is_notice(waiting.held[-1].event) or not is_message(payload.value):
@@ -613,7 +613,7 @@ class PayloadPipeline:
         return True
 
     def _end_with_message(self, decoder: Decoder) -> None:
-        """Decode the last payload as an error if it contains only a message and the response has no other end."""
+        """Decode the last payload as an error if it contains only a message text and the response has no other end."""
         last, self._last_message = self._last_message, None
         if last is None:
             return
@@ -688,9 +688,9 @@ class PayloadPipeline:
     def reject_joined_head(self, offset: int, *, is_open: bool, end: int | None = None) -> None:
         """Raise a fault if the beginning of the body shows that its lines were passed on without line endings.
 
-        `offset`: the byte offset that the fault reports. `is_open`: the last line of the beginning has no line ending
-        in the whole body. `end`: the offset at which a line exceeds a limit. The beginning of the body is cut at `end`,
-        so that the result does not depend on the sizes of the reads.
+        `offset`: the byte offset that the fault reports. `is_open`: no line ending follows the last line of the
+        beginning anywhere in the body. `end`: the offset at which a line exceeds a limit. The beginning of the body is
+        cut at `end`, so that the result does not depend on the sizes of the reads.
         """
         head = self.head[:end]
         if not self.seen and has_joined_lines(head, self._max_depth, is_open=is_open):

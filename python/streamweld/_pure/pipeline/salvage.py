@@ -25,10 +25,10 @@ _FIELDS = (b"data", b"event", b"id", b"retry")
 _FIELD_NAMES = tuple([field + b":" for field in _FIELDS])
 _BOM = b"\xef\xbb\xbf"
 
-# Maximum number of line endings that may be missing in one payload. If more are missing, the program that uses
-# streamweld removed them, not a gateway.
+# Maximum number of line endings that may be missing in one payload. If more line endings are missing, they were removed
+# by the program that uses streamweld, not by a gateway.
 MOST_JOINS = 16
-# Maximum number of `data:` positions to try when looking for a second document glued to a broken document.
+# Maximum number of `data:` positions to try when looking for a second document that directly follows a broken document.
 _TAIL_TRIES = 16
 
 
@@ -128,7 +128,8 @@ def _whole(text: bytes, caps: Caps) -> Payload | None:
 def joined_field(text: bytes, max_depth: int | None) -> int | None:
     """Return the position of a field name directly after a complete document or the marker at the start of `text`.
 
-    No dialect sends such a line. It means that lines were passed on without the line endings between them.
+    No dialect sends a field name directly after a document. A line with both means that the line endings were removed
+    before the input reached streamweld.
     """
     if text[:1] not in (b"{", b"["):
         return None
@@ -186,7 +187,7 @@ def split_joined_line(text: bytes, at: int) -> JoinedLine:
 def has_joined_lines(head: bytes, max_depth: int | None, *, is_open: bool) -> bool:
     """Return True if a body without any payload contains a data line without a line ending before or after it.
 
-    `is_open`: the last line of `head` has no line ending in the whole body.
+    `is_open`: no line ending follows the last line of `head` anywhere in the body.
     """
     lines = _lines_of(head)
     for number, line in enumerate(lines, start=1):

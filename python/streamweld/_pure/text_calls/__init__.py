@@ -9,9 +9,9 @@ Input
 reasoning_tags, quoting, after, reasoning. `config["text_call_tools"]` maps the name of a tool to the JSON text of its
 parameter schema, or to None. A tool is never promoted if its schema has the member `"x-text-calls": false`.
 
-The stage receives every event from the assembler. It reads `Text*` events, `Reasoning*` events if `reasoning` is set,
-`ToolCall` events (to find duplicates), `Finished` and `UpstreamErrorEvent`. All other events pass through unchanged and
-without delay, even while text is held.
+The stage receives every event from the assembler. The stage reads `Text*` events, `Reasoning*` events if `reasoning` is
+set, `ToolCall` events (to find duplicates), `Finished` and `UpstreamErrorEvent`. All other events pass through
+unchanged and without delay, even while text is held.
 
 Scanning (`scanner`)
 --------------------
@@ -21,10 +21,10 @@ determines whether a call may begin there:
 
 - A call is never allowed in a fence, inline code, a quoting element, reasoning tags or a message whose role
   (`messages`) is not the model's, on a line indented by four columns or more, in a list item, in a diff, or on the
-  lines between a quotation and the next blank line. Any such list item or other line that contains a marker (except a
-  markerless one), and any line that ends in one, is a quotation. Lines of unified, context and classic diffs count. A
-  fence that is indented by four columns or more may also be code. Both interpretations are tracked, and a call is
-  allowed only if neither has an open fence.
+  lines between a quotation and the next blank line. A list item, a table row or a similar line counts as a quotation if
+  it contains a marker (except a markerless one); any line that ends in a marker does so, too. Unified, context and
+  classic diffs are recognized. A fence that is indented by four columns or more may also be code. Both interpretations
+  are tracked, and a call is allowed only if neither has an open fence.
 - A `tag` marker must begin its line. Only whitespace, a reasoning closer, or another pending block may precede it; a
   refused block counts as prose. A reasoning closer in a list item, a quotation or a table row does not begin a line.
 - A `token` marker may also follow prose, unless its line is a quotation, a list item, a table row, part of a diff or a
@@ -37,27 +37,27 @@ this one, after this marker. At the end of the part, the beginning of a possible
 
 A marker at an allowed position opens a block. All families with this marker parse the block in parallel; the first one
 that reaches the end of its grammar is used. A family is dropped at the first character that its grammar does not allow.
-If no family remains, the block is `malformed`. Its end is then unknown, so everything up to the end of the choice is
-text. There are two exceptions, in which the search continues after the marker. First, a `token` marker after prose is
-only a mention if no family matched more than whitespace and a name, and no object or list begins. Second, a
-`markerless` opener is ordinary text unless a family matched a whole object or list.
+If no family remains, the block is `malformed`. The end of a malformed block is unknown, so everything up to the end of
+the choice is text. There are two exceptions, in which the search continues after the marker. First, a `token` marker
+after prose is only a mention if no family matched more than whitespace and a name, and no object or list begins.
+Second, a `markerless` opener is ordinary text unless a family matched a whole object or list.
 
-An object of calls must begin with a quotation mark, an array of calls with an object, and a Python list of calls with a
-name and a parenthesis. If anything else follows the bracket, the family is dropped there. JSON and Python values end
-where their brackets of all kinds balance outside strings. At that point, before the closer is read, they are validated:
-no duplicate keys, and a depth of at most 128 (64 for Python and braces). A value that ends at a literal is checked once
-that literal has been read. A name has at most 256 characters. A block that is interrupted by the end of its part or
-choice is `cut`, and everything up to the end of the choice is text.
+After its opening bracket, a JSON object must continue with a quotation mark, an array of calls with an object, and a
+Python list of calls with a name and a parenthesis. If anything else follows the bracket, the family is dropped there.
+JSON and Python values end where all of their brackets outside strings are closed. At that point, before the closer is
+read, they are validated: no duplicate keys, and a depth of at most 128 (64 for Python and braces). A value that ends at
+a literal is checked once that literal has been read. A name has at most 256 characters. A block that is interrupted by
+the end of its part or choice is `cut`, and everything up to the end of the choice is text.
 
-An optional closer (`maybe_close`) belongs to the block if only whitespace precedes it in the same part. It cannot close
-a block of another family.
+An optional closer (`maybe_close`) belongs to the block if only whitespace precedes it in the same part. An optional
+closer cannot close a block of another family.
 
 A complete block is checked. Each name must be the name of a tool (otherwise `unknown_name`, `no_tools` if there are no
 tools at all, or `never` if the tool is never promoted), each value must match its schema (`bad_value`), and markerless
 arguments must match the schema completely (`bad_arguments`). A block that passes these checks is pending. Whitespace,
 `end_of_turn` literals and further blocks may follow it. After a `next_turn` literal, which may also follow, only
-whitespace may follow; everything else up to the end of the choice is text. Anything else is text, including a refused
-block. If text follows, pending blocks are refused (`text_follows`):
+whitespace may follow; everything else up to the end of the choice is text. If anything else follows, it counts as text;
+this includes a refused block. If text follows, pending blocks are refused (`text_follows`):
 
 - with `after="end"`, all of them; the rest of the choice is text, because the response quotes calls;
 - with `anywhere`, only those that follow prose on their line, those without a marker, and all that began on the line on
@@ -75,20 +75,21 @@ the first piece carries the metadata of the original event. A delta without held
 A part's `Done` event waits as long as text of this part or of an earlier part is held, but it does not wait for later
 parts.
 
-Pending blocks are decided just before the choice's `Finished` event is emitted. The reason must be `stop`, `tool_calls`
-or `other`; otherwise, the blocks are refused as `finish`. `max_tool_calls` and `max_parts` must also leave room for all
-of their calls, in addition to those already in the stream; otherwise, the blocks are refused as `limit`. If the stream
-ends or fails without a `Finished` event, the blocks are refused as `cut`. Otherwise, in this order:
+Whether pending blocks are promoted is decided just before the choice's `Finished` event is emitted. The finish reason
+must be `stop`, `tool_calls` or `other`; otherwise, the blocks are refused as `finish`. `max_tool_calls` and `max_parts`
+must also leave room for all of their calls, in addition to those already in the stream; otherwise, the blocks are
+refused as `limit`. If the stream ends or fails without a `Finished` event, the blocks are refused as `cut`. If none of
+these cases applies, the events are emitted in this order:
 
 - The text of each part up to its first block is complete and is emitted as `TextDone`. If no text of a part remains,
   the part is not emitted at all (neither `Started` nor `Done`), unless it has an item id, annotations, a signature or
-  metadata. The part keeps these; parts that continue it do not get them.
+  metadata. The first part keeps these fields; the parts that continue it do not get them.
 - A call whose name and arguments equal those of a structured call in the choice is reported as `text_call_duplicate`.
   The order of members and the spelling of numbers and strings are ignored in this comparison. Any other call is
   reported as `text_call_promoted` (with the part number of the call) and emitted as `ToolCallStarted`, `ToolCallDelta`
-  (all arguments) and `ToolCall`, with the next free part number. Its id is `call_sw_<part>` (or `call_<seed>_<part>` if
-  there is a seed), made unique like every generated id. Its state is `complete`, its `origin` is `"text"`, and its
-  `raw_text` is the block.
+  (all arguments) and `ToolCall`, with the next free part number. The id of the call is `call_sw_<part>` (or
+  `call_<seed>_<part>` if there is a seed), made unique like every generated id. The call's state is `complete`, its
+  `origin` is `"text"`, and its `raw_text` is the block.
 - Whitespace and end-of-turn tokens after a block are dropped together with the block. With `anywhere`, text after them
   continues in a new part.
 - `Finished` has the reason `tool_calls` if a call was promoted; `raw_reason` does not change.
@@ -96,9 +97,9 @@ ends or fails without a `Finished` event, the blocks are refused as `cut`. Other
 A snapshot of the response is consistent with this: it first contains the text of the parts without the blocks, and
 then, after all parts from the assembler, the added parts in the order of their part numbers.
 
-Mode `report` scans in the same way, but holds nothing back and changes no events. Where `promote` reports
-`text_call_promoted`, it reports `text_call_seen` (with the number of the text part). Names are not checked if the
-caller supplied no tools.
+Mode `report` scans in the same way, but holds nothing back and changes no events. Where mode `promote` reports
+`text_call_promoted`, mode `report` reports `text_call_seen` (with the number of the text part). Names are not checked
+if the caller supplied no tools.
 
 The `detail` of a diagnostic is `<family> <start>-<end>`, in characters of the part's text as sent; for a refused block,
 the reason follows. If a block has no end, the span is that of its marker, and the family is the first one in the table

@@ -60,7 +60,8 @@ class Markers:
         self.firsts = re.compile("[" + re.escape("".join(firsts)) + "]") if words else _NEVER
 
     def held(self, text: str, at: int) -> int:
-        """Return the start of the longest suffix of `text[at:]` that is the beginning of a marker, but not a whole one.
+        """Return the start of the longest suffix of `text[at:]` that is the beginning of a marker, but not a complete
+        marker.
 
         Returns the text's length if there is no such suffix.
         """
@@ -101,7 +102,7 @@ class Settings:
             opener for opener, opened in self.by_marker.items() if all(family.tier == "markerless" for family in opened)
         }
         self.markers = Markers([opener for opener in self.by_marker if opener not in silent])
-        # The markers that are searched for before any other text.
+        # The markers that are searched for only until other text has been read.
         self.fresh = Markers(self.by_marker) if silent else self.markers
         # A marker that begins inside one of these markers does not open a block.
         loud = [opener for opener in self.by_marker if opener not in silent]

@@ -88,8 +88,8 @@ class Layout:
         self._tags = _tags_of(settings)
         self._markers = settings.markers
         self._line: list[str] = []  # text of the line, after the last block in it
-        # The open fence under each interpretation. The first one allows any indentation; the second one allows less
-        # than four columns.
+        # The open fence under each interpretation. The first interpretation allows any indentation; the second allows
+        # fewer than four columns.
         self._fences: list[_Fence | None] = [None, None]
         self._closer: _Closer | None = None
         self._run = 0  # length of the backtick run that opened inline code; 0 outside it
@@ -246,7 +246,7 @@ class Layout:
         self._note_text(mark)
 
     def _ticks(self, length: int) -> None:
-        """Read a run of backticks. It is a fence if it begins its line and is the line's only run.
+        """Read a run of backticks. The run is a fence if it begins its line and is the line's only run.
 
         Otherwise, it is inline code.
         """

@@ -1,4 +1,4 @@
-"""Determines whether the text before a marker ends a quotation or emphasis, or begins one."""
+"""Determines whether the text before a marker begins or ends a quotation or emphasis."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _Last(Enum):
 class Quotes:
     """Quotation marks, emphasis and inline code that are open on a line.
 
-    The line is read only before a marker that follows such a mark, and each of its characters only once.
+    The line is read only if a marker follows a quotation or emphasis mark. Each of its characters is read only once.
     """
 
     __slots__ = ("_at", "_before", "_code", "_last", "_open")

@@ -172,7 +172,9 @@ class Scanner:
             rest = self._step(*rest)
 
     def _step(self, work: str, at: int) -> tuple[str, int] | None:
-        """Read from `at` on. Return the text and position at which to continue, or None if everything has been read."""
+        """Read from `at` on. Return the text and the position at which to continue, or None if all text has been
+        read.
+        """
         if self._block is not None:
             return self._in_block(self._block, work, at)
         if self._state is _State.AFTER:
@@ -192,7 +194,7 @@ class Scanner:
             self._unread.append(carry)
 
     def turn_off(self) -> None:
-        """Treat all remaining content of the choice as text."""
+        """Treat all remaining content of the choice as ordinary text."""
         self.refuse_pending("text_follows")
         self._state = _State.REST
 
@@ -215,7 +217,7 @@ class Scanner:
     def _in_text(self, work: str, at: int) -> tuple[str, int] | None:
         """Search for a marker.
 
-        Returns the text and position at which to continue, or None if everything has been read.
+        Returns the text and the position at which to continue, or None if all text has been read.
         """
         settings, start = self._settings, at
         while True:
@@ -309,7 +311,8 @@ class Scanner:
                 self._give_up(block, "limit")
             return None
         if (block.after_prose or block.family.tier == "markerless") and not block.has_matched:
-            # The text only mentions the marker, or only begins like a call without a marker.
+            # The text mentions the marker without making a call, or begins like a call of a family without a marker but
+            # is not one.
             self._block, self._state = None, _State.TEXT
             self._unread.append(block.marker)
             return "".join(block.pieces[1:]) + chunk, 0
@@ -317,7 +320,7 @@ class Scanner:
         return None
 
     def _give_up(self, block: Block, reason: str) -> None:
-        """Refuse a block whose end is unknown. Everything after it is text."""
+        """Refuse a block whose end is unknown. Everything after its beginning remains ordinary text."""
         self._follow()
         self._block, self._state, self._carry = None, _State.REST, ""
         block.end = block.start + len(block.marker)
@@ -407,7 +410,7 @@ class Scanner:
     def _after_turn(self, work: str, at: int) -> tuple[str, int] | None:
         """Read whitespace after the end of the model's turn.
 
-        All other text is not the model's, so no call in it counts.
+        Any other text was not written by the model, so calls in it do not count.
         """
         found = _NOT_WHITE.search(work, at)
         self._layout.feed(work[at : len(work) if found is None else found.start()])
@@ -417,7 +420,7 @@ class Scanner:
         return None
 
     def _follow(self) -> None:
-        """Handle text that is not a call and follows the pending blocks."""
+        """Handle text that is not a call but follows the pending blocks."""
         self._state = _State.TEXT
         if not self.pending:
             return

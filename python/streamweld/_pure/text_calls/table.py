@@ -1,4 +1,4 @@
-"""Resolves the families of text-form tool calls that a policy enables into the data that both backends read.
+"""Builds the data about tool calls in text that both backends read: the families that a policy enables.
 
 The table is `_spec/text_calls.json`. Callers may select families by name, and may describe families of their own.
 """
@@ -89,8 +89,8 @@ def _chosen(one: object, table: Mapping[str, Mapping[str, Any]]) -> dict[str, An
 def _meant(word: str, table: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the families to suggest for an unknown name.
 
-    They are those of the model that it names (`qwen`, `Qwen/Qwen3-8B`), otherwise the family with the most similar
-    name.
+    If the name is that of a model (`qwen`, `Qwen/Qwen3-8B`), return the families of this model. If not, return the
+    family with the most similar name.
     """
     plain = "".join([char for char in word.rpartition("/")[2].lower() if char.isalnum()])
     of_model = [name for name, family in table.items() if any(plain.startswith(model) for model in family["models"])]

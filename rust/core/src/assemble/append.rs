@@ -1,7 +1,8 @@
 //! Fast paths that append the next piece to the open text part or to a call in progress.
 //!
-//! Most deltas only continue a text. For such a piece, each method has the same effect as the rules in `text_parts` and
-//! `route_fragment`. For any other piece, it changes nothing, and the caller applies those rules.
+//! Most deltas only append to an open text part or an open call. For such a delta, each method has the same effect as
+//! the rules in `text_parts` and `route_fragment`. For any other delta, the method changes nothing, and its caller
+//! applies the rules.
 
 use crate::assemble::Assembler;
 use crate::assemble::choice::Choice;
@@ -20,8 +21,8 @@ use crate::model::fault::Fault;
 use crate::model::output::Output;
 
 impl Assembler {
-    /// Appends a piece of text without surrogate halves. Returns false and changes nothing if the piece does not simply
-    /// continue the open text part.
+    /// Appends a piece of text without surrogate halves. Returns false and changes nothing unless the piece simply
+    /// continues the open text part.
     #[inline]
     pub fn more_text(
         &mut self,
@@ -43,7 +44,7 @@ impl Assembler {
     }
 
     /// Appends several non-empty pieces of text and returns how many were appended. Stops before the first piece that
-    /// the event filter may have to hold back. Returns 0 and changes nothing if the pieces do not simply continue the
+    /// the text-call filter may have to hold back. Returns 0 and changes nothing unless the pieces simply continue the
     /// open text part. `ends` contains the offset in `texts` at which each piece ends.
     pub fn more_texts(
         &mut self,
@@ -73,7 +74,7 @@ impl Assembler {
     }
 
     /// Appends a piece of argument text to a call. Creates the call if no event opened it. Returns false and changes
-    /// nothing if the piece does not simply continue a call whose arguments are emitted as they arrive.
+    /// nothing unless the piece simply continues a call whose arguments are emitted as they arrive.
     #[inline]
     pub fn more_arguments(
         &mut self,
@@ -87,8 +88,8 @@ impl Assembler {
         go_on(&mut ctx, choice, piece)
     }
 
-    /// Returns the choice. Returns `None` if it does not exist, the stream has ended, or a named call of the choice has
-    /// no start event yet.
+    /// Returns the choice, or `None` if the choice does not exist, the stream has ended, or a named call of the choice
+    /// has no start event yet.
     #[inline]
     fn under_way<'a, 'o>(
         &'a mut self,
@@ -105,8 +106,8 @@ impl Assembler {
     }
 }
 
-/// Appends a piece of argument text to the call at its index and emits it (R1a, R3a1, A1). Returns false and changes
-/// nothing if another rule may apply.
+/// Appends a piece of argument text to the call with the same index, and emits the piece (R1a, R3a1, A1). Returns false
+/// and changes nothing if another rule may apply.
 #[inline]
 fn go_on(
     ctx: &mut RuleContext<'_, '_>,
@@ -171,8 +172,8 @@ pub(crate) fn is_shown(call: &Call) -> bool {
 }
 
 impl ArgumentText {
-    /// Returns true if the text is JSON and no repair rule is in progress or still possible. A piece that keeps the
-    /// JSON valid then simply continues the text.
+    /// Returns true if the text is JSON and no repair rule is in progress or still possible, so that any piece that
+    /// keeps the JSON valid simply continues the text.
     #[inline(always)]
     pub(crate) fn is_settled(&self) -> bool {
         !self.plain
@@ -197,8 +198,8 @@ impl ArgumentText {
         true
     }
 
-    /// Appends `count` pieces in one step. The pieces contain no quotes, escapes or control characters; the last one
-    /// has `last` bytes. Returns false and changes nothing if the text so far does not end inside a JSON string.
+    /// Appends `count` pieces in one step. The pieces contain no quotes, escapes or control characters; the last piece
+    /// has `last` bytes. Returns false and changes nothing unless the text so far ends inside a JSON string.
     #[inline(always)]
     pub(crate) fn append_all(&mut self, pieces: &[u8], last: usize, count: usize) -> bool {
         if !self.automaton.goes_on_with(pieces.len()) {

@@ -1,8 +1,9 @@
 //! Fast paths that append text to the part or call that received the previous piece with the same address.
 //!
-//! `Assembler::turn` counts all other changes to choices. While it is unchanged, an address still identifies the same
-//! part or call. For a piece that simply continues the text, each method has the same effect as the rules in `items`
-//! and `item_deltas_calls`. For any other piece, it changes nothing, and the caller applies those rules.
+//! `Assembler::turn` counts all changes to choices except appended text. While this counter is unchanged, an address
+//! still identifies the same part or call. For a piece that simply continues the text, each method has the same effect
+//! as the rules in `items` and `item_deltas_calls`. For any other piece, the method changes nothing, and its caller
+//! applies the rules.
 
 use crate::assemble::Assembler;
 use crate::assemble::append::is_shown;
@@ -36,8 +37,8 @@ struct PartSizes {
 }
 
 impl Assembler {
-    /// Appends a piece of text to a part, as `part_text` does. Stores in `route_cache` where it was appended, for the
-    /// pieces that follow.
+    /// Appends a piece of text to a part, as `part_text` does. Stores the part in `route_cache`, so that the next
+    /// pieces for this address can be appended without a lookup.
     pub fn go_on_with_part(
         &mut self,
         out: &mut Output<'_>,
@@ -53,8 +54,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Appends a piece of argument text to a call, as `call_text` does. Stores in `route_cache` where it was appended,
-    /// for the pieces that follow. Those pieces must have the same `name`.
+    /// Appends a piece of argument text to a call, as `call_text` does. Stores the call in `route_cache`, so that the
+    /// next pieces for this address can be appended without a lookup. The next pieces must have the same `name`.
     pub fn go_on_with_call(
         &mut self,
         out: &mut Output<'_>,
@@ -73,7 +74,8 @@ impl Assembler {
     }
 
     /// Returns the route of the piece that was just appended. If the piece only extended text, all cached routes are
-    /// still valid, so the change counter is set back to `routes`. Otherwise, the returned route matches nothing.
+    /// still valid, so the change counter is reset to `routes`. If the piece changed anything else, the returned route
+    /// matches nothing.
     fn route_cache(
         &mut self,
         routes: u64,
@@ -92,15 +94,15 @@ impl Assembler {
         }
     }
 
-    /// Returns true if a piece was appended along the cached route and no choice has changed since then. The next piece
-    /// for the same address then goes to the same part or call.
+    /// Returns true if a piece was appended along the cached route and no choice has changed since then, so that the
+    /// next piece for the same address belongs to the same part or call.
     #[inline]
     pub fn leads(&self, route_cache: &RouteCache) -> bool {
         route_cache.rules == self.turn.rules
     }
 
-    /// Appends consecutive pieces to the part in the cached route. Appends either all of them, or none if the rules may
-    /// treat them differently.
+    /// Appends consecutive pieces to the part in the cached route. Appends either all pieces, or none if the rules may
+    /// treat the pieces differently.
     #[inline]
     pub fn more_of_part(
         &mut self,
@@ -130,8 +132,8 @@ impl Assembler {
     }
 
     /// Appends consecutive pieces of argument text to the call in the cached route, and returns how many were appended.
-    /// Stops before the first piece that may not simply continue the text. `bare`: the pieces were already scanned and
-    /// contain no quotes, escapes or control characters.
+    /// Stops before the first piece that might do more than continue the text. `bare`: the pieces were already scanned
+    /// and contain no quotes, escapes or control characters.
     #[inline]
     pub fn more_of_call(
         &mut self,
@@ -191,9 +193,9 @@ impl Assembler {
     }
 
     /// Appends runs of consecutive pieces, each run to the call in its cached route, and returns how many pieces were
-    /// appended. Stops before the first run that may not simply continue its call's text. The pieces were already
-    /// scanned and contain no quotes, escapes or control characters. Writes the part number of each appended piece to
-    /// `parts`.
+    /// appended. Stops before the first run that might do more than continue the text of its call. The pieces were
+    /// already scanned and contain no quotes, escapes or control characters. Writes the part number of each appended
+    /// piece to `parts`.
     #[inline]
     pub fn more_of_calls<'t>(
         &mut self,

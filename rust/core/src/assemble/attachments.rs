@@ -1,7 +1,7 @@
 //! Assembles the content of a response other than text and calls: files, sources, tool results and unmodeled items.
 //!
-//! Each of them is emitted when it arrives and stored for the snapshot. If a call has several results, the snapshot
-//! contains the last one.
+//! Each file, source, result and item is emitted when it arrives, and is stored for the snapshot. If a call has several
+//! results, the snapshot contains the last one.
 
 use crate::assemble::Assembler;
 use crate::assemble::ChoiceContext;
@@ -14,7 +14,7 @@ use crate::model::output::Output;
 
 impl Assembler {
     /// Returns the id of the call that was addressed last, or `None` if that call is not final yet. A tool result
-    /// without an id is assigned to this call.
+    /// without an id is assigned to the call that was addressed last.
     pub fn last_closed_call(&self, index: i32) -> Option<&str> {
         let choice = self.choices.find(index)?;
         let outcome = choice.get(choice.latest?)?.outcome.as_ref()?;
@@ -77,8 +77,8 @@ impl Assembler {
     /// Adds a tool result that the stream contains, so the client must not run the call. `output` is JSON text. A
     /// second result of the same call has the same part number as the first.
     ///
-    /// The result belongs to the latest call that received this id. Its event contains the id from the call's final
-    /// event.
+    /// If several calls received this id, the result belongs to the latest of them. The event of the result contains
+    /// the id from the call's final event.
     pub fn result(
         &mut self,
         out: &mut Output<'_>,
@@ -124,7 +124,7 @@ impl Assembler {
     }
 
     /// Adds an item that streamweld does not model but that clients must send back in a later turn. An item replaces an
-    /// earlier one with the same key.
+    /// earlier item with the same key.
     pub fn kept_unknown(
         &mut self,
         out: &mut Output<'_>,

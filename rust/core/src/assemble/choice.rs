@@ -29,7 +29,7 @@ use std::collections::VecDeque;
 pub const LEGACY_INDEX: i64 = -1;
 /// Maximum number of unfinished calls that are tried for a fragment that does not identify its call.
 const CANDIDATES: usize = 8;
-/// Maximum number of calls with which a call in `function_call` is compared.
+/// Maximum number of calls that are compared with a call in `function_call`.
 const MIRRORED: usize = 64;
 
 /// How a call relates to the other calls of its choice.
@@ -37,7 +37,7 @@ const MIRRORED: usize = 64;
 pub enum CallComparison {
     Repeated,
     Own,
-    /// The call differs from the other calls, but may be a part of one.
+    /// The call does not repeat another call, but may be part of one.
     Unclear,
 }
 /// Indexes below this value are looked up without hashing.
@@ -49,7 +49,7 @@ pub struct FinishState {
     pub raw: Option<String>,
     /// The meaning of the finish reason.
     pub reason: Option<&'static str>,
-    /// The received reason means any normal end, without distinguishing `stop` from `tool_calls`.
+    /// The received finish reason stands for any normal end, because it does not distinguish `stop` from `tool_calls`.
     pub natural: bool,
     /// A second finish reason has already been reported.
     pub repeated: bool,
@@ -57,7 +57,7 @@ pub struct FinishState {
     pub concluded: Option<&'static str>,
 }
 
-/// This state is read for every fragment of a call, so its default value is a plain static.
+/// The default state is a static value, because the state is read for every fragment of a call.
 static UNFINISHED: FinishState = FinishState {
     raw: None,
     reason: None,
@@ -73,14 +73,14 @@ impl Blank for FinishState {
     }
 }
 
-/// An id or index of a call that a later call took over.
+/// An id or index that a later call took over from an earlier call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DisplacedKey {
     Id(Id),
     Index(i64),
 }
 
-/// The last call that a fragment with each index addressed.
+/// For each index, the last call that a fragment with this index addressed.
 #[derive(Clone, Debug, Default)]
 pub struct ByIndex {
     low: Vec<Option<usize>>,
@@ -173,17 +173,18 @@ pub struct Choice {
     pub by_index: ByIndex,
     /// The call that was addressed last.
     pub latest: Option<usize>,
-    /// R3c3: for each position in a list with several fragments, the call that the last fragment there belonged to.
+    /// R3c3: for each position in a list of several fragments, the call that the last fragment at this position
+    /// belonged to.
     pub multi: LazyBox<Map<u32, usize>>,
-    /// R1d, R3a3: for each complete call whose id or index now refers to a later call: that id or index, the call's
-    /// name, and its canonical arguments.
+    /// R1d, R3a3: the complete calls whose id or index now refers to a later call. Each entry contains that id or
+    /// index, and the name and canonical arguments of the complete call.
     pub payloads: LazyBox<Set<(DisplacedKey, String, String)>>,
     open_json: LazyBox<OpenCalls>,
-    /// Open free-form calls. They are separate because a call cannot mix JSON and free-form text.
+    /// Open free-form calls, separate from `open_json` because a call cannot mix JSON and free-form text.
     open_text: LazyBox<OpenCalls>,
     /// Calls that have a name but no start event yet.
     pub unstarted: Vec<usize>,
-    /// A tool name has arrived in pieces, so later names may do so too.
+    /// A tool name has arrived in pieces, so later names may also arrive in pieces.
     pub joins_names: bool,
     /// Calls that were opened without a name, in order of creation.
     pub unnamed: VecDeque<usize>,
@@ -195,16 +196,17 @@ pub struct Choice {
     pub metadata: LazyBox<RawMembers>,
     /// Items that the stream opens and closes explicitly.
     pub item_index: LazyBox<ItemIndex>,
-    /// The parts of items that hold back text.
+    /// The parts that belong to an item and hold back text.
     partly: LazyBox<Set<PartPosition>>,
-    /// The calls by the first id that they received, without dropped calls. `None` until `list_owners` is called.
+    /// The calls that are not dropped, by the first id that each of them received. `None` until `list_owners` is
+    /// called.
     #[allow(clippy::box_collection)] // boxed because few choices need it
     owners: Option<Box<HashMap<Id, BTreeSet<usize>>>>,
     /// Calls that have changed since the last complete message that omitted them. Empty until the first complete
     /// message arrives.
     pub changed: BTreeSet<usize>,
     pub message_seen: bool,
-    /// The final event of a call has been emitted.
+    /// The final event of at least one call has been emitted.
     pub has_closed_call: bool,
     /// The parts and calls of the choice have been closed.
     pub closed: bool,
@@ -243,7 +245,7 @@ impl Choice {
         })
     }
 
-    /// Updates `partly` after a part has changed. An open part holds back half of a surrogate pair, text of its opening
+    /// Updates `partly` after a part has changed. A part may hold back half of a surrogate pair, text from its opening
     /// event that deltas may repeat, or the text of redacted reasoning.
     pub fn update_pending_part(&mut self, part_position: PartPosition) {
         let waits = self.item_part(part_position).is_some_and(|(one, part)| {
@@ -378,8 +380,8 @@ impl Choice {
         }
     }
 
-    /// R3c2: returns the last addressed call if it is unfinished and of the given type. Otherwise returns the call of
-    /// this type that was added last to the open calls.
+    /// R3c2: returns the last addressed call if it is unfinished and of the given type. If it is not, returns the call
+    /// of this type that was added last to the open calls.
     pub fn latest_unfinished(&self, custom: bool) -> Option<usize> {
         let latest = self.latest.and_then(|slot| self.get(slot));
         let open = |call: &&Call| call.custom == custom && !call.is_complete() && !call.dropped;
@@ -420,8 +422,9 @@ impl Choice {
         })
     }
 
-    /// Compares a call from another place in the payload with the last calls of the choice. The beginning of the
-    /// arguments of a call repeats this call, because some gateways send all deltas so far.
+    /// Compares a call that arrived outside a delta's `tool_calls` with the last calls of the choice. If its arguments
+    /// are only the beginning of another call's arguments, the call counts as a repetition, because some gateways
+    /// repeat there what they have sent so far.
     pub fn compare(&mut self, id: Option<&str>, name: &str, arguments: &[u8]) -> CallComparison {
         let whole = is_whole(arguments);
         let count = self.calls.len();
@@ -451,7 +454,7 @@ impl Choice {
     }
 
     /// Marks the other open calls as ambiguous, because the fragment that the call `chosen` received may belong to one
-    /// of them. Their next pieces may also be assigned to the wrong call.
+    /// of them. The next pieces of these calls may also be assigned to the wrong call.
     pub fn mark_ambiguous(&mut self, chosen: usize, code: Code) {
         let custom = self.get(chosen).is_some_and(|call| call.custom);
         let open = self.open_calls(custom).unfinished.latest();
@@ -472,8 +475,8 @@ impl Choice {
         }
     }
 
-    /// Stores the name and arguments of a complete call that loses its id or index to a later call. A replay of the
-    /// call is then still recognized.
+    /// Stores the name and arguments of a complete call that loses its id or index to a later call, so that a replay of
+    /// the complete call is still recognized.
     pub fn remember(&mut self, slot: usize, key: DisplacedKey) {
         if let Some(call) = self.calls.get_mut(slot)
             && call.is_complete()
@@ -586,9 +589,9 @@ impl Choice {
         undecided.map(|call| call.slot).collect()
     }
 
-    /// Returns the calls that are not dropped, in their final order. They are sorted by index if each call has one
-    /// index of its own, no index moved between calls, and no call came from `function_call`. Otherwise, they are in
-    /// order of creation.
+    /// Returns the calls that are not dropped, in their final order. The calls are sorted by index if each call has
+    /// exactly one index, no two calls share an index, no index moved between calls, and no call came from
+    /// `function_call`. If not, the calls are in order of creation.
     pub fn in_order(&self) -> Vec<usize> {
         let mut slots = self.live();
         let index = |slot: usize| {
@@ -603,16 +606,16 @@ impl Choice {
         slots
     }
 
-    /// Returns those calls of `shown_calls` that the client must run, in their final order. Only such calls justify the
-    /// finish reason `tool_calls`.
+    /// Returns those calls of `shown_calls` that the client must run, in their final order. Only calls that the client
+    /// must run justify the finish reason `tool_calls`.
     pub fn client_calls(&self) -> Vec<&Call> {
         let shown = self.shown();
         let calls = shown.iter().filter_map(|slot| self.get(*slot));
         calls.filter(|call| !call.provider_executed).collect()
     }
 
-    /// Returns the calls that have a name, arguments or a final result, in their final order. Only these are part of
-    /// the response.
+    /// Returns the calls that have a name, arguments or a final result, in their final order. A call that has none of
+    /// these is not part of the response.
     pub fn shown(&self) -> Vec<usize> {
         let mut slots = self.in_order();
         slots.retain(|slot| self.get(*slot).is_some_and(is_more_than_a_guess));

@@ -25,7 +25,8 @@ pub struct Choices {
     at: usize,
     /// Positions of the other choices that hold back input.
     pending: Set<usize>,
-    /// `Some` while all choices may change without being selected. The cell then caches the result of `has_pending`.
+    /// `Some` while all choices may change without being selected. While it is `Some`, the cell caches the result of
+    /// `has_pending`.
     ended: Option<Cell<Option<bool>>>,
 }
 

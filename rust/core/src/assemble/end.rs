@@ -84,7 +84,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Ends the response because the input has ended. Does nothing if a terminal marker or an error already ended it.
+    /// Ends the response because the input has ended. Does nothing if a terminal marker or an error has already ended
+    /// the response.
     pub fn end(
         &mut self,
         out: &mut Output<'_>,
@@ -217,7 +218,7 @@ impl Assembler {
         self.completeness
     }
 
-    /// Closes all choices and emits the token counts. Then emits `Finished` for each choice that has ended.
+    /// Closes all choices, emits the token counts, and then emits `Finished` for each choice that has ended.
     fn close(&mut self, out: &mut Output<'_>, closing: Closing) -> ParseResult {
         self.choices.sort_by_key(|choice| choice.index);
         let mut ctx = RuleContext {
@@ -279,8 +280,9 @@ impl Assembler {
         parts
     }
 
-    /// Emits a `Finished` event for each choice without a finish reason, if the response is assumed to be complete.
-    /// These events are not part of the response. Conversion uses them if the target format requires a finish reason.
+    /// Emits a `Finished` event for each choice without a finish reason, if the response is assumed to be complete. The
+    /// emitted events are not part of the response. Conversion uses these events if the target format requires a finish
+    /// reason.
     pub(crate) fn assumed_ends(&self, sink: &mut dyn Sink) {
         if self.completeness == Completeness::Assumed {
             let choices = self.choices.iter();
@@ -301,7 +303,7 @@ impl Assembler {
         Some(text_of(shown.unwrap_or_default()))
     }
 
-    /// Returns false if the snapshot contains no calls.
+    /// Returns false if the snapshot cannot contain calls.
     pub fn may_show_calls(&self) -> bool {
         self.choices.iter().any(|choice| !choice.calls.is_empty())
     }

@@ -27,9 +27,10 @@ pub enum CallsEnd {
     Success,
     /// The stream has ended without a finish reason.
     Unstated,
-    /// The finish reason means that the response is incomplete, so an incomplete call is not reported.
+    /// The finish reason means that the response is incomplete, so an incomplete call is expected and not reported.
     Unfinished,
-    /// The finish reason means that the response failed, so no call is complete, even if its JSON is.
+    /// The finish reason means that the response failed, so no call counts as complete, not even one with complete
+    /// JSON.
     Failed,
     /// The input ended too early.
     Cut,
@@ -92,8 +93,8 @@ pub fn take_reason(
 /// Returns the finish reason for the `Finished` event. If the client must run one of the `calls`, `stop` and a missing
 /// reason become `tool_calls`. Without calls, `tool_calls` becomes `stop`.
 ///
-/// A call whose result is in the stream does not change the reason. In the AI SDK, the server runs such calls and
-/// continues.
+/// A call whose result is in the stream does not change the reason: in the AI SDK, the server runs the call and then
+/// continues the response.
 pub fn conclude(finish: &FinishState, calls: &[&Call]) -> &'static str {
     let waits = calls.iter().any(|call| !call.answered);
     match finish.reason {

@@ -252,8 +252,8 @@ impl Assembler {
                 return true;
             };
             again = call.outcome.is_some() && by_call_id;
-            // Different arguments mean a new call that reuses the id. The AI SDK sends such a call in a single delta,
-            // Responses as another item.
+            // Different arguments mean a new call that reuses the id. The AI SDK sends the new call in a single delta;
+            // Responses sends it as another item.
             !again || is_same_or_empty(call, arguments)
         });
         let item = match known {
@@ -325,7 +325,8 @@ fn properties<'a>(call: &CallFields<'_>, metadata: Option<&'a str>) -> CallPrope
     }
 }
 
-/// Returns true if the address led to the item by its call id alone: it has no item id, or the item id of another item.
+/// Returns true if only the call id of the address identified the item, because the address has no item id or the item
+/// id of another item.
 fn is_by_call_id(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
     let (Some(item_id), Some(item)) = (address.item_id, choice.item_index.get(item)) else {
         return address.item_id.is_none();
@@ -363,8 +364,8 @@ fn apply_whole_call(
         call.misses_arguments |= fields.misses_arguments && !fields.provider_executed;
         call.ending = fields.ending;
         if fields.ending != CallEnding::Whole {
-            // The call stays open: a later event may complete it; otherwise, the end of the response determines its
-            // state.
+            // Leave the call open, because a later event may complete it. If none does, the end of the response
+            // determines its state.
             call.ended = fields.ending != CallEnding::Cut;
             return Ok(());
         }

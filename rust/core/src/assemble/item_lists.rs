@@ -1,6 +1,6 @@
 //! Applies the content list of an item, from the item's closing event or from a terminal list.
 //!
-//! All listed parts of one kind are matched with the item's streamed parts together, by `resolve/listed_parts`.
+//! `resolve/listed_parts` matches all listed parts of one kind with the item's streamed parts at the same time.
 
 use crate::assemble::Assembler;
 use crate::assemble::ChoiceContext;
@@ -22,8 +22,8 @@ use crate::model::delta::PartAttributes;
 use crate::model::fault::Fault;
 use crate::model::output::Output;
 
-/// Maximum number of content lists that are applied to one item. Limits the total time, because each list takes time
-/// proportional to the item's text.
+/// Maximum number of content lists that are applied to one item. The maximum bounds the total time, because applying a
+/// list takes time proportional to the item's text.
 const MAX_LISTS: u8 = 16;
 
 type GroupKey = (ItemKind, Channel, &'static str);
@@ -128,7 +128,8 @@ impl Assembler {
 }
 
 /// Plans how the listed parts of one kind are applied to their item. Returns `None` if the item is not found or had too
-/// many lists. Parts of a terminal list are then applied one by one; those of a closing event are ignored.
+/// many lists. The caller then applies the parts of a terminal list one by one, and ignores the parts of a closing
+/// event.
 fn list_of(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -169,8 +170,8 @@ fn list_of(
 }
 
 /// Returns the item whose parts have exactly the text of the listed parts, even if its id differs from the listed id.
-/// Checks the item at the listed index and the latest open item; returns `None` if neither has this text. Also returns
-/// `None` if there is only one part, both in the list and in the item.
+/// Checks the item at the listed index and the latest open item. Returns `None` if neither has this text, or if both
+/// the list and the item have only one part.
 fn same_text(choice: &Choice, entry: &ListedPart<'_>, texts: &[&str]) -> Option<usize> {
     let item_index = &choice.item_index;
     let here = [

@@ -1,9 +1,9 @@
 //! The assembler's methods for parts that the stream opens and closes explicitly, as in every dialect except Chat.
 //!
 //! An item is the unit that the wire format addresses: a Responses output item, an Anthropic content block, or an AI
-//! SDK block. It contains one call, or any number of text-like parts. Each method handles one kind of wire delta; the
-//! methods for calls are in `item_deltas_calls`. `item_index` finds the item for an address, `item_text` changes parts,
-//! `item_call` changes calls, `reannounced` handles calls that are announced twice, and `terminal_items` handles
+//! SDK block. An item contains one call, or any number of text-like parts. Each method handles one kind of wire delta;
+//! the methods for calls are in `item_deltas_calls`. `item_index` finds the item for an address, `item_text` changes
+//! parts, `item_call` changes calls, `reannounced` handles calls that are announced twice, and `terminal_items` handles
 //! terminal lists. `metadata` is always the text of a JSON object.
 
 use crate::assemble::Assembler;
@@ -437,7 +437,7 @@ impl Assembler {
             .try_for_each(|other| end_item(&mut ctx, choice, other, None, None))
     }
 
-    /// Records that the message began again, so the blocks that follow may repeat earlier ones at the same index.
+    /// Records that the message began again, so the blocks that follow may repeat earlier blocks at the same index.
     pub fn message_repeated(&mut self, out: &mut Output<'_>, choice: i32) -> ParseResult {
         if let Some(ChoiceContext { choice, .. }) = self.item_choice(out, choice)? {
             choice.item_index.begin_again();
@@ -500,7 +500,7 @@ impl Assembler {
     }
 }
 
-/// Returns the reference without the unusable ids and indexes of its address.
+/// Returns the reference to a part, without the unusable ids and indexes of its address.
 pub(crate) fn cleared<'a>(ctx: &RuleContext<'_, '_>, at: PartAt<'a>) -> PartAt<'a> {
     PartAt {
         address: usable(ctx, &at.address),

@@ -138,8 +138,8 @@ impl Assembler {
 
     // The response
 
-    /// Emits `ResponseStarted` with the fields of the first chunk and stores them for the snapshot. Later calls only set
-    /// the missing id, model and creation time of the snapshot.
+    /// Emits `ResponseStarted` with the fields of the first chunk and stores them for the snapshot. When called again,
+    /// only sets the id, model and creation time that the snapshot still lacks.
     pub fn started(
         &mut self,
         out: &mut Output<'_>,
@@ -176,7 +176,7 @@ impl Assembler {
         self.started.as_ref()?.metadata()
     }
 
-    /// Stores token counts, which replace earlier ones unless every new count is absent or zero. Counts are never
+    /// Stores token counts, which replace earlier counts unless every new count is absent or zero. Counts are never
     /// summed.
     pub fn usage(&mut self, out: &mut Output<'_>, usage: Usage<'_>) -> ParseResult {
         let record = UsageRecord::new(usage);
@@ -308,7 +308,7 @@ impl Assembler {
         choice.is_some_and(|choice| choice.mirrors(name, arguments))
     }
 
-    /// Compares a call from another place in the payload with the calls of the choice.
+    /// Compares a call that arrived outside a delta's `tool_calls` with the calls of the choice.
     pub fn compare_call(
         &mut self,
         choice: i32,
@@ -332,8 +332,8 @@ impl Assembler {
         choice.textual.retype(&mut ctx)
     }
 
-    /// Adds attributes to the open reasoning part of the choice. If no reasoning part is open, the next one gets them.
-    /// `details` is the text of a JSON array.
+    /// Adds attributes to the open reasoning part of the choice. If no reasoning part is open, the next reasoning part
+    /// gets the attributes. `details` is the text of a JSON array.
     pub fn reasoning_attributes(
         &mut self,
         out: &mut Output<'_>,
@@ -362,8 +362,8 @@ impl Assembler {
         part.map_or("", |part| part.text.as_str())
     }
 
-    /// Closes the open reasoning part of the choice with these attributes. If there is none, or if the attributes are
-    /// encrypted content, they become a part without text.
+    /// Closes the open reasoning part of the choice with these attributes. If no reasoning part is open, or if the
+    /// attributes include encrypted content, adds a reasoning part without text that has the attributes.
     pub fn end_reasoning(
         &mut self,
         out: &mut Output<'_>,
@@ -384,8 +384,8 @@ impl Assembler {
         choice.textual.end_reasoning(&mut ctx, attributes)
     }
 
-    /// Adds annotations to the open text part. If no text part is open, the next one gets them. `list` is the text of a
-    /// JSON array.
+    /// Adds annotations to the open text part. If no text part is open, the next text part gets the annotations. `list`
+    /// is the text of a JSON array.
     pub fn annotations(&mut self, out: &mut Output<'_>, index: i32, list: &str) -> ParseResult {
         if self.over {
             return Ok(());
@@ -423,7 +423,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Applies a complete message. It corrects and completes the streamed content, or is the only content.
+    /// Applies a complete message. The message corrects and completes the streamed content, or is the only content.
     pub fn message(
         &mut self,
         out: &mut Output<'_>,
@@ -494,14 +494,15 @@ impl Assembler {
         Ok(())
     }
 
-    /// Records that the response is complete if the input ends here. Gemini needs this: it has no terminal marker.
+    /// Records that the response is complete if the input ends here. Gemini streams need this, because Gemini has no
+    /// terminal marker.
     pub fn mark_valid_end(&mut self) {
         if self.end_on_wire != EndOnWire::BrokenOff {
             self.end_on_wire = EndOnWire::Whole;
         }
     }
 
-    /// Returns true if the final event of any call in the choice has been emitted. The choice can then no longer
+    /// Returns true if the final event of any call in the choice has been emitted, so that the choice can no longer
     /// restart.
     pub fn has_reported_call(&self, index: i32) -> bool {
         let choice = self.choices.find(index);
@@ -529,7 +530,7 @@ impl Assembler {
         self.shared.documents += 1;
     }
 
-    /// Counts data that a decoder is about to store towards `max_text_bytes`. A negative `growth` means that the
+    /// Counts towards `max_text_bytes` the data that a decoder is about to store. A negative `growth` means that the
     /// decoder no longer stores the data.
     pub fn hold(&mut self, out: &mut Output<'_>, growth: Growth) -> ParseResult {
         let mut ctx = RuleContext {
@@ -546,9 +547,8 @@ impl Assembler {
     }
 
     /// Records the finish reason of a choice. If the policy closes calls at the finish reason, or if a complete message
-    /// with calls arrived, the parts and calls of the choice close. `reason` is its meaning (`finish_words::meaning`).
-    /// If the policy closes calls at the finish reason, or if a complete message with calls arrived, the parts and
-    /// calls of the choice close.
+    /// with calls arrived, the parts and calls of the choice close. `reason` is the meaning of the received word
+    /// (`finish_words::meaning`).
     pub fn finish(
         &mut self,
         out: &mut Output<'_>,

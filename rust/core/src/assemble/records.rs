@@ -64,8 +64,8 @@ impl StartRecord {
 pub struct UsageRecord {
     numbers: Usage<'static>,
     raw: Option<Box<str>>,
-    /// Raw members of usage that arrives in several payloads. They are joined only on demand, so that each payload
-    /// stays cheap.
+    /// Raw members of usage that arrives in several payloads. The members are joined only on demand, so that processing
+    /// a payload stays cheap.
     members: Option<Box<RawMembers>>,
 }
 

@@ -53,8 +53,8 @@ pub struct Shared {
     pub ids_optional: bool,
     /// Number of JSON documents so far. One payload may contain several.
     pub documents: u64,
-    /// Ordinal of the payload, and number of the document, with the last call fragment. `counted_at`: the same of the
-    /// last token counts.
+    /// The payload ordinal and document number of the last call fragment. `counted_at` contains those of the last token
+    /// counts.
     pub called_at: (u64, u64),
     pub counted_at: Option<(u64, u64)>,
 }
@@ -149,8 +149,8 @@ impl RuleContext<'_, '_> {
             )
     }
 
-    /// Counts `more` bytes of text, reasoning, refusal or metadata towards `max_text_bytes`. Called before they are
-    /// stored.
+    /// Counts `more` bytes of text, reasoning, refusal or metadata towards `max_text_bytes`. Called before the bytes
+    /// are stored.
     #[inline]
     pub fn spend_text(&mut self, more: i64) -> ParseResult {
         let total = self.shared.text_bytes + more;
@@ -171,7 +171,8 @@ impl RuleContext<'_, '_> {
         self.spend_text(growth.bytes)
     }
 
-    /// Counts the fixed memory for `more` values that are stored separately. `spend_text` counts their text.
+    /// Counts the fixed memory for `more` values that are stored separately. `spend_text` counts the text of these
+    /// values.
     pub fn spend_entries(&mut self, more: i64) -> ParseResult {
         let bytes = |entries: i64| (entries - FREE_ENTRIES).max(0).saturating_mul(ENTRY_BYTES);
         let before = self.shared.entries;
@@ -192,9 +193,9 @@ impl RuleContext<'_, '_> {
 }
 
 impl Shared {
-    /// Returns true if token counts arrived in a later document than the last call fragment. The response is then
-    /// complete, because gateways count the tokens of a complete response. Counts in the same document as a fragment
-    /// do not show this, because some gateways send counts in every chunk.
+    /// Returns true if token counts arrived in a later document than the last call fragment. Such counts show that the
+    /// response is complete, because gateways count tokens at the end of a response. Counts in the same document as a
+    /// fragment do not show that the response is complete, because some gateways send counts in every chunk.
     pub fn is_counted(&self) -> bool {
         self.counted_at.is_some_and(|at| at > self.called_at)
     }
@@ -212,8 +213,8 @@ impl Shared {
         }
     }
 
-    /// Returns an id for a call that received none. It depends only on the seed and the part number, so it is the same
-    /// in every run.
+    /// Returns an id for a call that received none. The id depends only on the seed and the part number, so it is the
+    /// same in every run.
     pub fn minted_id(&self, part: u32) -> String {
         let seed = self.settings.seed.as_deref().unwrap_or("sw");
         format!("call_{seed}_{part}")
@@ -228,8 +229,8 @@ impl Shared {
         self.ids_given.contains(identity) || self.settings.known_call_ids.contains(identity)
     }
 
-    /// Returns `wanted` if it is free. Otherwise, returns the first of `wanted__2`, `wanted__3` … that no call has
-    /// used, in this stream or in an earlier turn.
+    /// Returns `wanted` if this id is free. If it is not, returns the first of `wanted__2`, `wanted__3` … that no call
+    /// has used, in this stream or in an earlier turn.
     ///
     /// `minted`: the id is not from the wire, so it is free only if the stream has not contained it.
     pub fn fresh_id(&mut self, wanted: String, minted: bool) -> String {

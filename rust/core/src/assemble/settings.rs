@@ -43,7 +43,8 @@ pub struct Settings {
 blank!(Settings);
 
 impl Settings {
-    /// Reads the settings from the config. Allocates nothing if the config has none of them, which is the usual case.
+    /// Reads the settings from the config. Allocates nothing if the config has none of these settings, which is the
+    /// usual case.
     pub fn of(config: &Config) -> LazyBox<Settings> {
         if config.tools.is_none() && config.known_call_ids.is_empty() && config.seed.is_none() {
             return LazyBox::default();

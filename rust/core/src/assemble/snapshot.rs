@@ -1,7 +1,7 @@
 //! Emits the closing event of every part in its current state. A `Response` is built from these events.
 //!
-//! The state is not changed. Parts are in order of first appearance, except that calls are in their final order
-//! relative to each other.
+//! The state of the assembler is not changed. Parts are in order of first appearance, except that calls are in their
+//! final order relative to each other.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::finish_reason::conclude;

@@ -86,7 +86,8 @@ fn calls(
 ) -> ParseResult {
     choice.list_owners();
     let count = choice.calls.len();
-    // A message with n calls examines at most n streamed calls, so that many messages do not each scan all calls.
+    // For a message with n calls, at most n streamed calls are examined, so that a stream with many messages does not
+    // scan all calls for each of them.
     let streamed = choice.calls.iter().filter(|call| was_streamed(call));
     let streamed = streamed.take(fragments.len()).map(|call| call.slot);
     let streamed: Vec<usize> = streamed.collect();
@@ -145,8 +146,8 @@ fn calls(
     Ok(())
 }
 
-/// Reads one call of the message, or returns `None` if the call is empty. Its index is ignored, because it can only
-/// repeat the position in the list.
+/// Reads one call of the message, or returns `None` if the call is empty. The index of the call is ignored, because it
+/// can only repeat the position in the list.
 fn read<'a>(
     ctx: &RuleContext<'_, '_>,
     fragment: &'a Fragment<'_>,
@@ -198,8 +199,8 @@ fn named(
     })
 }
 
-/// Returns the streamed call that a call in the message repeats, if `named` returned none. This is the call that has
-/// the same id as an alias, or else the call at the same position.
+/// Returns the streamed call that a call in the message repeats, if `named` returned none. The streamed call has the
+/// same id as an alias or, if there is no such call, is at the same position.
 fn find(
     choice: &mut Choice,
     incoming: &Incoming<'_>,

@@ -1,8 +1,9 @@
 //! Splits a body that is one JSON array (Gemini without `alt=sse`) into its elements.
 //!
 //! Each element is returned with its offset as soon as it is complete; reads may have any size. The first bytes of the
-//! body are held until they show whether it is an array. If it is not, they are returned to be parsed as an event
-//! stream. Only brackets and strings are tracked, so the caller must check whether an element is valid JSON.
+//! body are held until they show whether it is an array. If it is not an array, these bytes are returned to be parsed
+//! as an event stream. Only brackets and strings are tracked, so the caller must check whether an element is valid
+//! JSON.
 
 use crate::model::fault::Fault;
 use crate::model::limits::LimitName;
@@ -58,7 +59,7 @@ pub(crate) struct ArrayBody {
     /// The first bytes of the body, held back while its kind is undecided.
     held: Vec<u8>,
     read: Cursor,
-    /// Position at which `ends_in` stopped. It may be less than `read`, if `read` has advanced since then.
+    /// Position at which `ends_in` stopped. This position may be less than `read`, if `read` has advanced since then.
     ahead: Cursor,
     /// Bytes of the unfinished element from earlier reads.
     element: Vec<u8>,
@@ -114,7 +115,8 @@ impl ArrayBody {
 
     /// Adds the next bytes, and decides the kind of body if possible.
     ///
-    /// Returns the bytes to parse next, without the opening bracket of an array. Returns `None` while undecided.
+    /// Returns the bytes to parse next, without the opening bracket of an array. Returns `None` while the kind is
+    /// undecided.
     pub(crate) fn decide<'d>(&mut self, data: &'d [u8]) -> Option<Cow<'d, [u8]>> {
         let taken = if self.held.is_empty() {
             Cow::Borrowed(data)
@@ -193,8 +195,8 @@ impl ArrayBody {
         }))
     }
 
-    /// Returns the offset in these next bytes at which the last element that they complete ends, or 0 if they complete
-    /// none.
+    /// Returns the offset of the end of the last array element that ends in these bytes, or 0 if no element ends in
+    /// them.
     ///
     /// The next call resumes where this call stopped.
     pub(crate) fn ends_in(&mut self, next: &[u8]) -> usize {

@@ -1,8 +1,8 @@
 //! Detects the dialect of a stream.
 //!
-//! Inconclusive payloads are held back. Once a later payload identifies the dialect, they are dispatched at their
-//! original places. At the end of the stream, the dialect that the caller specified is checked, and a lone document is
-//! classified.
+//! Inconclusive payloads are held back. Once a later payload identifies the dialect, the held payloads are dispatched
+//! at their original places. At the end of the stream, the dialect that the caller specified is checked, and a lone
+//! document is classified.
 
 use crate::dialect::Dialect;
 use crate::dialect::Read;
@@ -39,7 +39,8 @@ impl PayloadPipeline {
             return Ok(true);
         }
         if self.done {
-            // The marker ends the stream in every dialect. The caller reports any data after the marker.
+            // The marker ends the stream in every dialect. The caller of this function reports any data after the
+            // marker.
             return Ok(false);
         }
         if text == MARKER && !self.waiting.is_empty() {
@@ -53,7 +54,7 @@ impl PayloadPipeline {
             return Ok(false);
         }
         let Ok(Read::Undecided(document)) = self.reader(out).read(text) else {
-            // Plain text, or data that may be salvaged. Detection cannot use such data, so the held payloads stay held.
+            // Detection cannot use plain text or data that is still to be salvaged, so the held payloads stay held.
             return Ok(false);
         };
         let is_error_body = || {
@@ -91,14 +92,14 @@ impl PayloadPipeline {
 
     /// Returns true if an error message may still have to quote the first bytes of the body.
     ///
-    /// True until the first payload that is not a keep-alive. Held payloads do not count, because once the dialect is
-    /// detected they may turn out to be keep-alives.
+    /// The result is true until the first payload that is not a keep-alive. Held payloads do not count, because once
+    /// the dialect is detected they may turn out to be keep-alives.
     pub(crate) fn keeps_head(&self) -> bool {
         !self.seen || !self.waiting.is_empty()
     }
 
-    /// Returns true if the document reports an error, is the first payload, and does not identify a dialect. A message
-    /// alone is an error only if no other payload follows.
+    /// Returns true if the document reports an error, is the first payload, and does not identify a dialect. A document
+    /// whose only member is `message` is an error only if no other payload follows, so it does not count.
     fn is_alone(&self, out: &Output<'_>, text: &str, document: &Document<'_>) -> bool {
         let is_message =
             matches!(document, Document::Object(object) if object.names() == ["message"]);
@@ -108,8 +109,8 @@ impl PayloadPipeline {
             && read.is_ok_and(|read| read.is_error_body())
     }
 
-    /// Dispatches the held payloads as those of a Chat stream if the last one contains only a message. Returns false if
-    /// it does not.
+    /// Dispatches the held payloads as those of a Chat stream if the last one contains only a message text. Returns
+    /// false if it does not.
     fn waits_with_message(&mut self, out: &mut Output<'_>) -> Result<bool, Fault> {
         let is_message = self.waiting.held.last().is_some_and(|held| {
             let arrival = held.arrival();
@@ -207,8 +208,8 @@ impl PayloadPipeline {
         report_at(out, first, Code::JSON_LINES_BODY)
     }
 
-    /// Reports how a lone document was framed, and emits output that the decoder holds. `unfinished`: the kind of
-    /// unfinished input.
+    /// Reports how a lone document was framed, and emits output that the decoder still holds back. `unfinished`: the
+    /// kind of unfinished input.
     pub(crate) fn report_framing(
         &mut self,
         out: &mut Output<'_>,

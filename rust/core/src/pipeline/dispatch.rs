@@ -187,7 +187,8 @@ impl PayloadPipeline {
         Ok(())
     }
 
-    /// Stores an unknown payload if it contains only a message.
+    /// Stores an unknown payload if it contains only a message text, because it is an error if the response ends with
+    /// it.
     #[cold]
     fn keep_message(&mut self, payload: Payload<'_>) {
         if is_message(payload.text, payload.event) {
@@ -201,7 +202,7 @@ impl PayloadPipeline {
         }
     }
 
-    /// Reports the last payload as an error if it contains only a message and the response has not ended otherwise.
+    /// Reports the last payload as an error if it contains only a message text and the response has no other end.
     /// Called when the response ends.
     pub(crate) fn report_last_message(&mut self, out: &mut Output<'_>) -> ParseResult {
         let Some(message) = self.last_message.take() else {
@@ -311,8 +312,8 @@ impl PayloadPipeline {
     }
 }
 
-/// Returns true if a payload of no dialect contains only a message, so that it is an error if the response ends with
-/// it. `event`: the name of its event.
+/// Returns true if a payload matches no dialect and contains only a message text. Such a payload is an error if the
+/// response ends with it. `event`: the name of its event.
 pub(crate) fn is_message(text: &str, event: Option<&str>) -> bool {
     let document = members::document(text, None);
     let states = |document: &Document<'_>| match document {

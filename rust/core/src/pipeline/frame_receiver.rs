@@ -23,7 +23,7 @@ use crate::sse::WholeEvents;
 pub(crate) struct FrameReceiver<'g, 'o> {
     pub(crate) stage: &'g mut PayloadPipeline,
     pub(crate) out: Output<'o>,
-    /// Offset of an event that is known to match no template; it is not matched again.
+    /// Offset of an event that is known to match no template, so that the event is not matched again.
     pub(crate) unknown: u64,
 }
 
@@ -133,7 +133,7 @@ impl Receiver for FrameReceiver<'_, '_> {
     }
 }
 
-/// Adds the place of the first event in the input to a fault.
+/// Adds to a fault the place of the first event in the input.
 #[cold]
 fn locate(fault: Fault, unread: &[u8], offset: u64, ordinal: u64) -> Fault {
     let (event, payload) = one_line_of_data(unread).unwrap_or_default();

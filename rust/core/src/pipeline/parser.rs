@@ -1,6 +1,6 @@
 //! Parses the bytes of one stream into events: framing, payloads, wire deltas, assembly.
 //!
-//! Stores the state that must survive between reads, and passes it to the stages (`payload_pipeline`, `end_of_stream`).
+//! Stores the state that is kept between reads, and passes it to the stages (`payload_pipeline`, `end_of_stream`).
 //! Enforces the limit on the bytes of the stream. Input after a fault or after the end is ignored.
 
 use crate::assemble::Assembler;
@@ -48,7 +48,7 @@ pub struct Parser {
     array: Option<Box<ArrayBody>>,
     /// Bytes fed so far.
     total: u64,
-    /// Offset of an event that is known to match no template; it is not matched again.
+    /// Offset of an event that is known to match no template, so that the event is not matched again.
     unknown: u64,
     over: bool,
 }
@@ -176,9 +176,10 @@ impl Parser {
         }
     }
 
-    /// Consumes complete events at the start of the input, without splitting them into lines.
+    /// Consumes complete events at the start of the input, without splitting the events into lines.
     ///
-    /// They are either one event that matches a template, or several events that only continue the current text.
+    /// The consumed events are either one event that matches a template, or several events that only continue the
+    /// current text.
     pub(crate) fn take_whole_events(
         &mut self,
         input: &[u8],
@@ -250,8 +251,8 @@ impl Parser {
         }
     }
 
-    /// Returns the offset in these next bytes at which the last array element that they complete ends, or 0 if they
-    /// complete none.
+    /// Returns the offset of the end of the last array element that ends in these bytes, or 0 if no element ends in
+    /// them.
     pub(crate) fn elements_in(&mut self, next: &[u8]) -> usize {
         self.array.as_mut().map_or(0, |array| array.ends_in(next))
     }
@@ -383,7 +384,7 @@ impl Parser {
     }
 
     /// Emits the `Finished` events of choices without a finish reason, if the policy accepts a stream without an end as
-    /// complete. These events are not emitted during parsing.
+    /// complete. The `Finished` events of such choices are not emitted during parsing.
     pub(crate) fn assumed_ends(&self, sink: &mut dyn Sink) {
         self.stage.assembler.assumed_ends(sink);
     }
@@ -402,7 +403,7 @@ impl Parser {
         }
     }
 
-    /// Returns false if the snapshot contains no calls. This check takes far less time than the snapshot itself.
+    /// Returns false if the snapshot cannot contain calls. This check takes far less time than the snapshot itself.
     pub fn may_show_calls(&self) -> bool {
         self.text_calls.is_some() || self.stage.assembler.may_show_calls()
     }

@@ -45,7 +45,7 @@ use crate::sse::decode_utf8;
 use memchr::memchr;
 use std::mem;
 
-/// Number of body bytes that are kept until the first payload. It is this large because a gateway may send many
+/// Number of body bytes that are kept until the first payload. The number is this large because a gateway may send many
 /// comments first.
 pub(crate) const HEAD: usize = 4096;
 
@@ -81,11 +81,11 @@ pub(crate) struct PayloadPipeline {
     pub(crate) fast_path: bool,
     /// Payloads that arrived before the dialect was detected.
     pub(crate) waiting: LazyBox<UndetectedPayloads>,
-    /// Looks for a different dialect, if the caller specified the dialect.
+    /// Checks for a dialect other than the one that the caller specified, if any.
     pub(crate) watch: Option<Box<DialectWatch>>,
     /// A lone document that may be the complete response or the first of several lines.
     pub(crate) undecided: Option<Box<HeldPayload>>,
-    /// The last payload, if it contains only a message. It is an error if the response ends with it.
+    /// The last payload, if it contains only a message text. Such a payload is an error if the response ends with it.
     pub(crate) last_message: Option<Box<HeldPayload>>,
     /// True if each document is on a separate line (JSON Lines).
     pub(crate) lines: bool,
@@ -126,7 +126,7 @@ impl PayloadPipeline {
     /// Matches a payload against the known templates. Returns the length of the matched input, or 0 if it must be
     /// parsed.
     ///
-    /// The length includes the line prefixes if the input still has them.
+    /// The length includes line prefixes, if the input still contains them.
     #[inline]
     pub(crate) fn match_template(
         &mut self,
@@ -276,7 +276,7 @@ impl PayloadPipeline {
         if self.assembler.is_blank() {
             match document {
                 Read::Plain(document, _) => watch.look(arrival, document),
-                // A document in another form must be parsed generically.
+                // Only a generic document can be examined, so parse documents in other forms again.
                 Read::Chat(_) | Read::Undecided(_) => {
                     if let Ok(document) = members::document(text, None) {
                         watch.look(arrival, &document);
@@ -352,8 +352,8 @@ impl PayloadPipeline {
 
     /// Handles a line that contains a document and other fields.
     ///
-    /// Before the first complete payload, such a line means that the caller removed the line endings. Later, it means
-    /// that a single line ending is missing, directly after the document.
+    /// Before the first complete payload, such a line means that the caller removed the line endings. After that
+    /// payload, such a line means that a single line ending is missing, directly after the document.
     fn joined_line(
         &mut self,
         out: &mut Output<'_>,

@@ -1,7 +1,8 @@
 //! Classifies a payload as a marker, a document, or broken data, and salvages the usable part of broken data.
 //!
-//! Salvage is tried only if the data is not JSON and the policy is not strict. It examines lines and documents, but not
-//! the contents of documents. It takes linear time, because each byte is read at most a fixed number of times.
+//! Salvage is tried only if the data is not JSON and the policy is not strict. Salvage examines lines and documents,
+//! but not the contents of documents. Salvage takes linear time, because each byte is read at most a fixed number of
+//! times.
 
 use crate::dialect::Read;
 use crate::dialect::Reader;
@@ -10,11 +11,12 @@ use crate::json::ScanError;
 use crate::json::members;
 use crate::sse::decode_utf8;
 
-/// Maximum number of line endings that may be missing in one payload. If more are missing, the program that uses
-/// streamweld removed them, not a gateway.
+/// Maximum number of line endings that may be missing in one payload. If more line endings are missing, they were
+/// removed by the program that uses streamweld, not by a gateway.
 pub(crate) const MOST_JOINS: usize = 16;
 
-/// Maximum number of `data:` positions to try when looking for a second document glued to a broken document.
+/// Maximum number of `data:` positions to try when looking for a second document that directly follows a broken
+/// document.
 const TAILS: usize = 16;
 
 pub(crate) const MARKER: &str = "[DONE]";
@@ -60,7 +62,7 @@ fn is_white(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{c}')
 }
 
-/// Strips ASCII whitespace at both ends. Nearly every payload is an object without any.
+/// Strips ASCII whitespace at both ends. Nearly every payload is an object without surrounding whitespace.
 pub(crate) fn trim(text: &str) -> &str {
     if text.starts_with('{') && text.ends_with('}') {
         return text;
@@ -194,7 +196,8 @@ fn whole(text: &str, reader: Reader) -> Option<Read<'_>> {
 
 /// Returns the position of a field name directly after a complete document or the marker at the start of `text`.
 ///
-/// No dialect sends such a line. It means that lines were passed on without the line endings between them.
+/// No dialect sends a field name directly after a document. A line with both means that the line endings were removed
+/// before the input reached streamweld.
 pub(crate) fn joined_field(text: &str, reader: Reader) -> Option<usize> {
     if !text.starts_with(['{', '[']) {
         return None;
@@ -242,7 +245,7 @@ pub(crate) fn split_joined_line(text: &str, at: usize) -> JoinedLine<'_> {
 
 /// Returns true if a body without any payload contains a data line without a line ending before or after it.
 ///
-/// `is_open`: the last line of `head` has no line ending in the whole body.
+/// `is_open`: no line ending follows the last line of `head` anywhere in the body.
 pub(crate) fn has_joined_lines(head: &[u8], is_open: bool, reader: Reader) -> bool {
     let head = decode_utf8(head.strip_prefix(BOM).unwrap_or(head)).0;
     let mut lines = head.split(['\n', '\r']).peekable();
@@ -293,8 +296,8 @@ pub(crate) fn is_foreign(head: &[u8]) -> bool {
     false
 }
 
-/// Converts an offset in a payload's trimmed text to an offset in its bytes. They differ because invalid bytes are
-/// replaced in the text.
+/// Converts an offset in a payload's trimmed text to an offset in its bytes. The two offsets differ because invalid
+/// bytes are replaced in the text.
 pub fn position(data: &[u8], pos: usize) -> usize {
     let (text, replaced) = decode_utf8(data);
     let pos = text.len() - trim_start(&text).len() + pos;

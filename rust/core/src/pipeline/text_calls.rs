@@ -41,8 +41,8 @@ use std::sync::PoisonError;
 /// Number of distinct settings that are cached in parsed form.
 const KEPT: usize = 16;
 
-/// Parsed settings, most recently used first. All streams share them, so that streams with different policies can
-/// alternate without parsing again.
+/// Parsed settings, most recently used first. All streams share these settings, so that streams with different policies
+/// can alternate without parsing again.
 static KNOWN: Mutex<Vec<(Arc<str>, Arc<Settings>)>> = Mutex::new(Vec::new());
 
 fn settings(text: &Arc<str>) -> Option<Arc<Settings>> {
@@ -85,7 +85,7 @@ pub(crate) struct TextCalls {
     /// Call ids that a new id must not repeat: those moved from `ids`, and the generated ids.
     taken: HashSet<String>,
     choices: List<Choice>,
-    /// Number of deltas to process one by one before several are processed together again.
+    /// Number of deltas to process individually before several are processed together again.
     singles: usize,
     /// Position in `choices` of the choice whose text was read last.
     last: usize,
@@ -497,8 +497,8 @@ impl TextCalls {
         let end = between.end.unwrap_or(done.text.len());
         let text = done.text.get(between.start.unwrap_or(0)..end);
         let text = text.unwrap_or_default();
-        // Strip the end-of-turn tokens from text after a block. This includes a part without a block, because it
-        // follows a block of another part.
+        // Strip the end-of-turn tokens from text after a block. A part without a block is included, because it follows
+        // a block of another part.
         let text = match (is_first, between.end) {
             (true, Some(_)) => text,
             (true, None) if was_shown => text,
@@ -629,7 +629,7 @@ impl TextCalls {
         promoted
     }
 
-    /// Generates a unique call id, in the same form as the ids of structured calls that the gateway sent without an id.
+    /// Generates a unique call id, in the form that is also used for structured calls that arrived without an id.
     fn mint(&mut self, part: u32) -> String {
         let wanted = format!("call_{}_{part}", self.seed);
         let mut id = wanted.clone();
@@ -720,9 +720,10 @@ impl Choice {
         };
     }
 
-    /// Accepts the next piece of a part, and returns true, if it is short, continues a line and contains no marker byte.
+    /// Accepts the next piece of a part, and returns true, if the piece is short, continues a line and contains no
+    /// marker byte.
     ///
-    /// Such a piece contains no line ending, either, because a line ending is a marker byte.
+    /// A piece without marker bytes contains no line ending, because a line ending is a marker byte.
     #[inline(always)]
     fn takes_unmarked(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
         self.text_position == TextPosition::InLine(part)
@@ -863,8 +864,8 @@ impl Part {
         self.solid.is_none_or(|solid| solid >= end)
     }
 
-    /// Emits the held text within a range, one delta for each piece. Pieces that end before the range's end are
-    /// dropped.
+    /// Emits the held text within a range, one delta for each piece. The pieces up to the end of the range are then no
+    /// longer held.
     fn emit_range(
         &mut self,
         out: &mut Output<'_>,
@@ -1071,7 +1072,7 @@ impl TextCalls {
 }
 
 impl TextCalls {
-    /// Counts a delta that was processed one by one.
+    /// Counts a delta that was processed individually.
     #[inline(always)]
     fn count_single(&mut self) {
         if self.singles > 0 {
@@ -1174,7 +1175,7 @@ impl EventFilter for TextCalls {
     }
 }
 
-/// Returns the choice with this index, if any. This is usually the choice that was looked up last.
+/// Returns the choice with this index, if any. Usually, this choice is the one that was looked up last.
 #[inline]
 fn read_last<'c>(
     choices: &'c mut List<Choice>,
@@ -1194,9 +1195,9 @@ fn position_of(choices: &List<Choice>, index: i32) -> Option<usize> {
 
 /// Minimum number of deltas to process together.
 const WORTHWHILE: usize = 6;
-/// Number of deltas to process one by one after fewer than `WORTHWHILE` deltas could be processed together.
+/// Number of deltas to process individually after fewer than `WORTHWHILE` deltas could be processed together.
 const SINGLES: usize = 16;
-/// Number of deltas to process one by one after a delta was held back: that delta, and the delta that releases it.
+/// Number of deltas to process individually after a delta was held back: that delta, and the delta that releases it.
 const HELD: usize = 2;
 
 /// Emits a snapshot of the response with its parts replaced. Added parts come after all parts of the assembler.

@@ -1,4 +1,4 @@
-//! Sets of bytes to search for in text.
+//! A set of bytes that is searched for in text.
 
 /// The bytes to search for, as a list and as a table with one entry per byte value.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ pub(crate) enum Close {
     /// The block ends where its body ends.
     Body,
     Literal(String),
-    /// A literal that may follow the body, but need not.
+    /// An optional literal after the body.
     Maybe(String),
 }
 

@@ -13,7 +13,7 @@ pub(crate) enum Tier {
     Token,
     /// The marker is plain text and must be at the start of a line.
     Tag,
-    /// There is no marker, so the call must be the entire text of the response.
+    /// The family has no marker, so the call must be the entire text of the response.
     Markerless,
 }
 

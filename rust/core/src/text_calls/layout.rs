@@ -34,7 +34,7 @@ enum TagKind {
     Opener(Closer),
     /// `<name`, which matches only if the name of the tag ends there.
     Element(Closer),
-    /// The beginning of a message, which matches only if the role of the model does not follow.
+    /// The opener of a message, which matches unless the role of the model follows.
     Message {
         /// The tag followed by the role of the model.
         own: String,
@@ -73,7 +73,7 @@ pub(crate) struct Words {
     /// First bytes of the tags, and the bytes that have a meaning in Markdown.
     firsts: ByteSet,
     longest: usize,
-    /// Call markers, except bare ones.
+    /// Call markers, except those of markerless families.
     markers: Vec<String>,
     /// First bytes of the markers.
     marker_firsts: ByteSet,
@@ -151,7 +151,7 @@ impl Words {
         }
     }
 
-    /// Returns true if only whitespace follows a call marker at the end of the line.
+    /// Returns true if the line ends with a call marker, optionally followed by whitespace.
     fn ends_in_marker(&self, line: &str) -> bool {
         let line = line.trim_end_matches(is_blank);
         let is_last = line
@@ -357,8 +357,8 @@ struct Fence {
 pub(crate) struct Layout {
     /// Offset up to which the text has been read.
     at: usize,
-    /// The open fence under each interpretation. The first one allows any indentation; the second one allows less than
-    /// four columns.
+    /// The open fence under each interpretation. The first interpretation allows any indentation; the second allows
+    /// fewer than four columns.
     fences: [Option<Fence>; 2],
     /// The literal that ends the open reasoning or quoting element.
     closer: Option<Closer>,
@@ -381,7 +381,7 @@ pub(crate) struct Layout {
     candidate: Option<Fence>,
     has_pipe: bool,
     last: Option<char>,
-    /// Quotation marks and emphasis between `line_start` and a position after which a marker followed.
+    /// Quotation marks and emphasis on the line, read from `line_start` up to the last marker that was examined.
     quotes: Quotes,
 }
 
@@ -623,8 +623,8 @@ impl Layout {
         }
     }
 
-    /// Reads a run of backticks. It is a fence if it begins its line and is the line's only run; otherwise it is inline
-    /// code.
+    /// Reads a run of backticks. The run is a fence if it begins its line and is the line's only run; if not, it is
+    /// inline code.
     fn ticks(&mut self, length: usize) {
         if self.before == Before::Nothing && length >= FENCE {
             self.candidate = Some(self.fence(b'`', length));

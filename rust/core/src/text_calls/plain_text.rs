@@ -13,7 +13,7 @@ const MOST: usize = 1 << 14;
 
 #[derive(Debug, Default)]
 pub(crate) struct PlainText {
-    /// The collected bytes, followed by unused ones.
+    /// The collected bytes, followed by unused bytes.
     bytes: Vec<u8>,
     length: usize,
 }
@@ -26,7 +26,7 @@ impl PlainText {
     }
 
     /// Appends a piece that contains none of the bytes in the set. Returns false and changes nothing if the piece
-    /// contains one of them, is empty or long, or may need a larger buffer.
+    /// contains a byte of the set, is empty or long, or may need a larger buffer.
     #[inline(always)]
     pub fn push_without(&mut self, piece: &[u8], set: &ByteSet) -> bool {
         let is_added = match piece.len() {

@@ -1,8 +1,8 @@
-//! Determines whether the text before a marker ends a quotation or emphasis, or begins one.
+//! Determines whether the text before a marker begins or ends a quotation or emphasis.
 
 use crate::text_calls::reading::is_blank;
 
-/// Maximum number of quotation and emphasis marks that may be open. A line with more of them is not read further.
+/// Maximum number of quotation and emphasis marks that may be open. A line with more open marks is not read further.
 const MAX_OPEN: usize = 8;
 
 /// An open quotation mark or emphasis mark, and how many times it is repeated.
@@ -23,7 +23,7 @@ enum Last {
 
 /// Quotation marks, emphasis and inline code that are open on a line.
 ///
-/// The line is read only before a marker that follows such a mark, and each of its characters only once.
+/// The line is read only if a marker follows a quotation or emphasis mark. Each of its characters is read only once.
 #[derive(Debug, Default)]
 pub(crate) struct Quotes {
     open: Vec<Mark>,

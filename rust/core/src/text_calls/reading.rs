@@ -114,7 +114,7 @@ pub(crate) struct Reading {
     pub members: Vec<(String, Value)>,
     /// Keys of `members`.
     pub keys: HashSet<String>,
-    /// The current value as JSON. `nested` contains the lists and objects in it that are still open.
+    /// The current value as JSON. `nested` contains the lists and objects of this value that are still open.
     pub json: String,
     pub nested: Vec<Nested>,
     /// True if a call has just ended.
@@ -168,7 +168,7 @@ impl Reading {
         self.peek(text)
     }
 
-    /// Ends the current call. Its arguments are the parameters read so far.
+    /// Ends the current call, whose arguments are the parameters read so far.
     pub fn end_call(&mut self) {
         let arguments = Arguments::Parameters(std::mem::take(&mut self.members));
         self.end_call_with(arguments);

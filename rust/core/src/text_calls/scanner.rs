@@ -72,9 +72,9 @@ struct OpenBlock {
     line: usize,
     /// First family with this marker. Diagnostics about a block without an end name this family.
     family: usize,
-    /// True if a family that was dropped had matched more than a name.
+    /// True if at least one family that no longer matches had matched more than a name.
     has_matched: bool,
-    /// Index of each family that still matches, and its progress.
+    /// Index of each family whose grammar still matches the text, and its progress.
     readings: Vec<(usize, Reading)>,
 }
 
@@ -86,9 +86,9 @@ enum State {
     Block(OpenBlock),
     /// Only whitespace and end-of-turn literals have followed the last block.
     After,
-    /// Only whitespace has followed the token that begins a turn of the user or a tool after the last block.
+    /// After the last block, a token has begun a turn of the user or a tool. Only whitespace has followed that token.
     NextTurn,
-    /// All remaining content of the choice is text.
+    /// All remaining content of the choice is ordinary text.
     Off,
 }
 
@@ -97,7 +97,8 @@ enum State {
 pub(crate) struct Scanner {
     /// Text of the current part, without the text in `plain`.
     text: String,
-    /// Text at the end of the part in which no marker can begin. It is moved to `text` before more text is scanned.
+    /// Text at the end of the part in which no marker can begin. This text is moved to `text` before more text is
+    /// scanned.
     plain: PlainText,
     part: u32,
     layout: Layout,
@@ -126,7 +127,7 @@ impl Scanner {
         self.searched = 0;
     }
 
-    /// Treats all remaining content of the choice as text.
+    /// Treats all remaining content of the choice as ordinary text.
     pub fn turn_off(&mut self) {
         self.state = State::Off;
     }
@@ -156,7 +157,7 @@ impl Scanner {
         }
     }
 
-    /// Returns true if no text is held, and text without a marker will not be held either.
+    /// Returns true if no text is held back, and later text without a marker will not be held back either.
     pub fn is_idle(&self, settings: &Settings) -> bool {
         match self.state {
             State::Off => true,
@@ -243,7 +244,7 @@ impl Scanner {
         }
     }
 
-    /// Moves the text that needs no examination to the other text.
+    /// Moves the text in `plain` to the end of `text`.
     fn collect(&mut self) {
         if self.plain.length() > 0 {
             self.plain.move_to(&mut self.text);
@@ -480,7 +481,8 @@ impl Scanner {
         }
     }
 
-    /// Reads whitespace after the end of the model's turn. All other text is not the model's, so no call in it counts.
+    /// Reads whitespace after the end of the model's turn. Any other text was not written by the model, so calls in it
+    /// do not count.
     fn follow_turn(&mut self, settings: &Settings) -> Option<usize> {
         let remaining = self.text.get(self.searched..).unwrap_or_default();
         let text = remaining.trim_start_matches(is_blank);
@@ -557,8 +559,8 @@ impl Scanner {
                 }
                 Err(ParseFailure::Cut) => true,
                 Err(ParseFailure::Broken) => {
-                    // In a family without a marker, the bracket itself opens the block. It counts only if its contents
-                    // begin like a call.
+                    // In a family without a marker, the bracket itself opens the block. The block counts only if its
+                    // contents begin like a call.
                     let is_bare = family.tier == Tier::Markerless;
                     let is_value = reading.remaining(&self.text).starts_with(['{', '[']);
                     *has_matched |= reading.has_matched || (is_value && !is_bare);
@@ -587,7 +589,8 @@ impl Scanner {
                 return Some(start);
             }
         } else if (open.after_prose || is_bare) && !open.has_matched {
-            // The text only mentions the marker, or only begins like a call without a marker.
+            // The text mentions the marker without making a call, or begins like a call of a family without a marker
+            // but is not one.
             self.searched = after;
             return None;
         } else {
@@ -620,7 +623,7 @@ impl Scanner {
         characters
     }
 
-    /// Refuses a block whose end is unknown. All text after it stays text.
+    /// Refuses a block whose end is unknown. Everything after its beginning remains ordinary text.
     fn give_up(&mut self, span: Span, why: Refusal, settings: &Settings) {
         self.text_follows(span.start, settings);
         self.refused.push((span, self.part, why));
@@ -702,8 +705,8 @@ impl Pieces<'_> {
         self.ends.partition_point(|end| *end <= offset)
     }
 
-    /// Returns true if the rest of the piece allows a marker to begin at the offset. The piece is then held, regardless
-    /// of the text after it.
+    /// Returns true if the rest of the piece allows a marker to begin at the offset, so that the piece is held back
+    /// regardless of the text after it.
     fn may_begin_at(&self, offset: usize, settings: &Settings) -> bool {
         let end = self.ends.get(self.before(offset)).copied();
         let piece = self.text.get(offset..end.unwrap_or(self.text.len()));

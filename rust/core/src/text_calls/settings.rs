@@ -30,7 +30,8 @@ pub(crate) enum TextAfterCall {
 pub(crate) struct Marker {
     pub text: String,
     pub families: Vec<usize>,
-    /// True if all families of the marker are markerless. Such a marker is searched for only before any other text.
+    /// True if all families of the marker are markerless. Such a marker is searched for only until other text has been
+    /// read.
     pub is_bare: bool,
     /// True if the marker contains another marker. The inner marker does not open a block.
     pub is_nesting: bool,
@@ -54,7 +55,7 @@ pub(crate) struct Settings {
     pub families: Vec<Family>,
     /// The markers, longest first.
     pub markers: Vec<Marker>,
-    /// True if at least one marker is bare.
+    /// True if at least one marker is bare, that is, the opener of a markerless family.
     pub has_bare: bool,
     /// First bytes of the markers that may follow prose.
     pub firsts: ByteSet,
@@ -62,13 +63,13 @@ pub(crate) struct Settings {
     pub line_firsts: ByteSet,
     /// Last bytes of the literals that end a line or are treated as a line end.
     pub line_ends: ByteSet,
-    /// Bytes at which a marker can begin, or after which a line begins with a marker.
+    /// Bytes at which a marker can begin, or after which a new line can begin with a marker.
     ///
     /// Text without any of these bytes contains no marker, except possibly at its start.
     pub marks: ByteSet,
-    /// First bytes of all markers that are not bare.
+    /// First bytes of all markers except those of markerless families.
     starts: ByteSet,
-    /// All markers that are not bare.
+    /// All markers except those of markerless families.
     pub tree: MarkerTree,
     /// Literals that may follow a block, longest first.
     pub end_of_turn: Vec<String>,
@@ -193,7 +194,8 @@ impl Settings {
         })
     }
 
-    /// Returns the first offset at which a marker may begin. Bare markers are considered only if `is_fresh` is set.
+    /// Returns the first offset at which a marker may begin. The bare markers of markerless families are considered
+    /// only if `is_fresh` is true.
     pub fn next_start(&self, text: &[u8], is_fresh: bool) -> Option<usize> {
         let mut bytes = text.iter().enumerate();
         bytes.find_map(|(at, byte)| {
@@ -204,7 +206,8 @@ impl Settings {
         })
     }
 
-    /// Returns true if the text begins with a marker, or is the beginning of one. Bare markers do not count.
+    /// Returns true if the text begins with a marker, or is the beginning of one. The bare markers of markerless
+    /// families do not count.
     pub fn may_begin(&self, text: &[u8]) -> bool {
         self.tree.read(text.iter().copied()) != Beginning::Other
     }

@@ -274,7 +274,8 @@ impl Tool {
     }
 }
 
-/// The request's tools. Their schemas are parsed when the first block is checked, because most streams have no block.
+/// The request's tools. The schemas are parsed only when the first block is checked, because most streams have no
+/// block.
 #[derive(Debug)]
 pub(crate) struct Tools {
     config: Arc<Config>,
@@ -289,7 +290,8 @@ impl Tools {
         }
     }
 
-    /// Returns the tools by name, or `None` if the caller supplied none. Names are then not checked.
+    /// Returns the tools by name, or `None` if the caller supplied none. Without tools, the names of calls are not
+    /// checked.
     pub fn get(&self) -> Option<&HashMap<String, Tool>> {
         let parse = || {
             let tools = self.config.text_call_tools.as_ref()?.iter();

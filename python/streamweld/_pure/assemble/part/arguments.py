@@ -1,10 +1,10 @@
 """The argument text of one tool call: appends each fragment that keeps the text valid JSON, and otherwise repairs the
 text.
 
-This module implements the rules A1 to A8. It stores the text as UTF-8 bytes and checks it with an incremental JSON
-automaton, so appended text is not scanned again. Comparing a fragment with the text takes time proportional to the
-fragment, except that the canonical form of a complete value is computed once. Other modules handle ids, names, indexes
-and events.
+This module implements the rules A1 to A8. The text is stored as UTF-8 bytes and checked with an incremental JSON
+automaton, so text is not scanned again after it was appended. Comparing a fragment with the text takes time
+proportional to the fragment, except that the canonical form of a complete value is computed once. Other modules handle
+ids, names, indexes and events.
 
     A1   text + fragment is JSON, or the beginning of JSON      append      (conformant streams: only this)
     A2   the fragment repeats the finished text                 keep
@@ -21,7 +21,7 @@ and events.
          (also for the rest of a fragment that completes the text)
 
 Text is settled, and may be emitted, only if it is the same under each rule that may still apply. Text that may be a
-placeholder or double-encoded is not settled.
+placeholder or double-encoded is not settled, because later fragments may replace it.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class ArgumentText:
 
     @property
     def settled(self) -> int:
-        """The number of bytes at the start of the text that stay the same under each rule that may still apply."""
+        """The length in bytes of the beginning of the text that no rule can change any more."""
         size = len(self.data)
         if self.automaton.root != "object" or (size <= _LONGEST_PLACEHOLDER and self.gives_way()):
             return 0
@@ -145,8 +145,8 @@ class ArgumentText:
         return len(self.data) <= _LONGEST_PLACEHOLDER and bytes(self.data).strip(_WHITE) in _PLACEHOLDERS
 
     def gives_way(self) -> bool:
-        """Return True if the text is a placeholder that an object may replace (A3). `{}` is one only if it arrived in a
-        single fragment.
+        """Return True if the text is a placeholder that an object may replace (A3). `{}` is a placeholder only if it
+        arrived in a single fragment.
         """
         if not self.is_placeholder():
             return False
@@ -185,7 +185,9 @@ class ArgumentText:
         return len(piece) == len(self.data) - self._last and self.data.endswith(piece)
 
     def canonical(self) -> str:
-        """Return the canonical form of the text, which must be a complete JSON value. It is computed once."""
+        """Return the canonical form of the text, which must be a complete JSON value. The canonical form is computed
+        only once.
+        """
         if self._canonical is None:
             self._canonical = canonical(self.text())
         return self._canonical
@@ -217,8 +219,8 @@ class ArgumentText:
         return self._repair(piece, after, header=header)
 
     def begin_replay(self, piece: bytes) -> None:
-        """Start to hold back text that arrived with a repeated header, because it begins like the complete text
-        (R1e).
+        """Start to hold back text from a fragment that repeats the call's name, because the text begins like the call's
+        complete arguments (R1e).
         """
         self._hold(len(piece), has_header=True)
 
@@ -305,7 +307,9 @@ class ArgumentText:
         return PushResult(Change.GREW, "args_cumulative")
 
     def _repair(self, piece: bytes, after: Automaton, *, header: bool) -> PushResult:
-        """Apply the first of the rules A2 to A8 that fits a fragment after which the text would not be valid JSON."""
+        """Apply the first of the rules A2 to A8 that matches a fragment. Called if appending the fragment would make
+        the text invalid JSON.
+        """
         if self.automaton.verdict == "broken":
             return self._broken(piece)
         if self.is_blank():
@@ -372,7 +376,7 @@ class ArgumentText:
 
     def _whole_with(self, after: Automaton) -> int:
         """Return how many bytes of the fragment complete the object or array, if only the bytes after them make the
-        text invalid. Otherwise, return 0. `after`: the automaton after the whole fragment.
+        text invalid. Otherwise, return 0. `after`: the state of the automaton after the whole fragment.
         """
         closed = after.depth == 0 and after.reason == "syntax" and after.root in ("object", "array")
         return after.pos - len(self.data) if closed else 0
@@ -380,7 +384,7 @@ class ArgumentText:
     def _split(self, piece: bytes, head: int) -> PushResult:
         """Complete the value with the first `head` bytes of the fragment and return the rest as overflow.
 
-        A4' and A5' no longer apply, so that they never replace the complete value.
+        A4' and A5' are turned off, so that they cannot replace the complete value.
         """
         self._last = len(self.data)
         self.automaton.feed(piece[:head])
@@ -407,7 +411,7 @@ class ArgumentText:
         self._doubled = None
 
     def _continue_replay(self, piece: bytes) -> PushResult:
-        """Handle a fragment while the beginning of the text is being repeated (A6): compares it with the rest of the
+        """Handle a fragment while the beginning of the text is being repeated (A6): compare it with the rest of the
         text.
         """
         at = self.replayed

@@ -174,16 +174,17 @@ class Call:
         return self.text.repeats(piece)
 
     def accepts(self, piece: bytes) -> bool:
-        """Return True if the arguments followed by the piece are JSON or the beginning of JSON.
+        """Return True if the piece is empty, or if the arguments followed by the piece are JSON or the beginning of
+        JSON.
 
-        Also return True if the piece is empty. Return False if the arguments arrived as several objects.
+        Return False if the arguments arrived as several objects.
         """
         return self.merge is None and (not piece or self.text.accepts(piece))
 
     def suits(self, piece: bytes, *, custom: bool) -> bool:
-        """Return True if the piece has the type of the call, JSON or free-form.
+        """Return True if the piece has the type of the call, JSON or free-form, or if the piece or the call has no
+        text.
 
-        Also return True if the piece or the call has no text.
         """
         return not piece or self.custom == custom or (self.empty and not self.joiner.held)
 

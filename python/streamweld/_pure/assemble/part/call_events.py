@@ -1,8 +1,8 @@
 """Emits the events of tool calls: started, delta, reset, retracted, and the final event.
 
 The text emitted since the last reset is always a prefix of the call's text, so the deltas add up to the complete text.
-While the text may still be replaced, only its settled part is emitted; resets are therefore rare. A call is emitted
-once its name is final: when argument text, another part, or the end of the call has arrived.
+Text that a rule may still replace is held back, so resets are rare. A call is emitted once its name is final, that is,
+once argument text, another part, or the end of the call has arrived.
 """
 
 from __future__ import annotations
@@ -37,18 +37,20 @@ def parse_metadata(raw: str | None) -> dict[str, Any] | None:
 
 
 def named(choice: Choice, call: Call) -> None:
-    """Queue a call that received its name, unless the call has been emitted. More of the name may still follow."""
+    """Queue the start event of a call that has received a name. The event is not emitted yet, because more of the name
+    may follow.
+    """
     if not call.started:
         choice.unstarted.append(call)
 
 
 def flush_unstarted(choice: Choice, other_than: Call | None = None, *, by_call: bool = False) -> int | None:
-    """Emit the start events of the queued calls except `other_than`. Their names are final, because another part of the
-    choice receives data.
+    """Emit the start events of the queued calls except `other_than`. The names of these calls are final, because
+    another part of the choice receives data.
 
     The calls are emitted in order of creation. Return the position of the first call that must wait, if any. Calls
     after a call without a name wait until that call has a name. `by_call`: another call receives data. If names arrive
-    in pieces, a call without arguments then waits too, because more of its name may follow.
+    in pieces and `by_call` is true, a call without arguments also waits, because more of its name may follow.
     """
     if not choice.unstarted:
         return choice.first_unnamed
@@ -154,8 +156,8 @@ def final_event(choice: Choice, call: Call) -> ToolCall:
 
 
 def minted_id(choice: Choice, call: Call) -> str:
-    """Return an id for a call that received none. It depends only on the seed and the part number, so it is the same in
-    every run.
+    """Return an id for a call that received none. The id depends only on the seed and the part number, so it is the
+    same in every run.
     """
     seed = choice.shared.settings.seed
     return f"call_sw_{call.part}" if seed is None else f"call_{seed}_{call.part}"

@@ -10,11 +10,11 @@ others.
     opening    drop the duplicate of a call that was opened with one id and closed with another
     identify   make ids unique, and mint missing ones
     ignore     remove a placeholder if the response ended without a finish reason
-    order      by index if each call has one index of its own, otherwise by creation
+    order      by index if each call has exactly one index and no two calls share one, otherwise by creation
     classify   complete, empty, incomplete or invalid, with a reason
 
-The steps run in the order of the table. Each takes time linear in the number of calls and the length of their text.
-`CallsEnd` states what the finish reason means for the calls.
+The steps run in the order of the table. Each step takes time linear in the number of calls and the length of their
+text. `CallsEnd` states what the finish reason means for the calls.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ _UNPRINTED = (
 def close_calls(choice: Choice, end: CallsEnd, *, broken_off: bool) -> None:
     """Close every call of the choice that is not final yet, and emit its final event.
 
-    `broken_off`: the input ended too early. A call with a fragment after the finish reason is then treated as
-    truncated, unless its JSON is complete.
+    `broken_off`: the input ended too early, so a call with a fragment after the finish reason is treated as truncated,
+    unless its JSON is complete.
     """
     ended = end is not CallsEnd.CUT
     for call in list(choice.calls):
@@ -86,7 +86,7 @@ def close_calls(choice: Choice, end: CallsEnd, *, broken_off: bool) -> None:
     for call in calls:
         if call.displaced_empty and call.empty:
             choice.shared.out.diagnose("ambiguous_same_index", call.part)
-    # Classify all calls before emitting any of them. If the policy raises for one call, the client then runs none.
+    # Classify all calls before emitting any of them, so that the client runs none of them if the policy raises for one.
     ordered = [call for call in in_order(choice) if call.outcome is None]
     owners = Counter([call.id for call in _live(choice)])
     closes = any(call.ended for call in choice.calls)
@@ -112,9 +112,9 @@ def close_call(choice: Choice, call: Call) -> None:
 
 
 def in_order(choice: Choice) -> list[Call]:
-    """Return the calls that are not dropped, in their final order. They are sorted by index if each call has one index
-    of its own, no index moved between calls, and no call came from `function_call`. Otherwise, they are in order of
-    creation.
+    """Return the calls that are not dropped, in their final order. The calls are sorted by index if each call has
+    exactly one index, no two calls share an index, no index moved between calls, and no call came from `function_call`.
+    If not, the calls are in order of creation.
     """
     calls = _live(choice)
     indexes = [call.index for call in calls if call.index is not None and len(call.indexes) == 1]
@@ -170,8 +170,8 @@ def _join_fragments(choice: Choice) -> None:
     calls = _undecided(choice)
     if not any(call.text.unfinished and not call.empty for call in calls):
         return
-    # Maximum number of bytes to examine, as a multiple of the total text size. It keeps the search linear even for
-    # hostile streams.
+    # Maximum number of bytes to examine, as a multiple of the total text size. The limit keeps the search linear even
+    # for hostile streams.
     budget = _JOIN_COST * sum(call.text.size for call in calls)
     by_index: dict[int | None, list[Call]] = {}
     for call in calls:
@@ -196,7 +196,7 @@ def _join_group(choice: Choice, calls: list[Call], budget: int) -> int:
 
 
 def _pieces_of_one(calls: list[Call], position: int, budget: int) -> tuple[int, int]:
-    """Return how many calls from `position` on form one JSON object when joined (1: none), and how many bytes were
+    """Return how many calls from `position` on form one JSON object when joined (1 if none do), and how many bytes were
     examined.
 
     Calls with different names are never joined.
@@ -235,7 +235,7 @@ def _drop_openings(choice: Choice) -> None:
     """Drop a call that was opened but not closed, if a call that was closed but not opened has the same name and
     arguments.
 
-    The two are one call with two ids.
+    The two are the same call, which was sent with two ids.
     """
     unopened = [call for call in _live(choice) if call.unopened and call.ended]
     closed = {(call.name, call.canonical()) for call in unopened if _is_json(call)}
@@ -262,7 +262,9 @@ def _pair(choice: Choice) -> None:
 
 
 def _merge_call(choice: Choice, call: Call, other: Call) -> None:
-    """Drop the call `other`, and add its ids, name and metadata to `call`. The caller has already moved its text."""
+    """Drop the call `other`, and add its ids, name and metadata to `call`. The caller has already moved the text of
+    `other`.
+    """
     call_events.retract(choice, other)
     for identity in (other.id, *other.aliases):
         if identity is not None and call.id is None:
@@ -311,7 +313,7 @@ def _ignore_placeholder(choice: Choice, call: Call) -> None:
     """Remove a placeholder from the arguments, because the response has no finish reason and the real arguments may
     have been cut off.
 
-    Keep it if the token counts show that the response is complete.
+    Keep the placeholder if the token counts show that the response is complete.
     """
     if choice.shared.settings.switches.empty_call_without_reason == "run" or choice.shared.is_counted:
         return
@@ -335,7 +337,7 @@ def _dedupe(choice: Choice) -> None:
     for (kind, _, _), group in by_key.items():
         if len(group) == 1:
             continue
-        # Calls that are already final are kept. Every other call that repeats one of these is dropped.
+        # Calls that are already final are kept. Every other call that repeats a final call is dropped.
         contents: set[str] = set()
         for call in sorted(group, key=lambda call: call.outcome is None):
             content = call.canonical() if call.complete else call.text.text()
@@ -431,7 +433,9 @@ def _classify(
 
 
 def ends_whole(call: Call) -> bool:
-    """Return True if the text is one complete JSON value, assuming that nothing follows. A number then is complete."""
+    """Return True if the text is one complete JSON value, assuming that nothing follows. A number is then complete,
+    because no more digits can follow.
+    """
     return call.text.automaton.copy().finish() == "complete"
 
 
@@ -472,7 +476,7 @@ def _is_whole(call: Call, end: CallsEnd) -> bool:
 
 
 def _fault_of_text(call: Call) -> str | None:
-    """Return why the text can never be a JSON object, or None if it is one or may still become one."""
+    """Return why the text can never be a JSON object, or None if the text is a JSON object or may still become one."""
     text = call.text
     if call.custom or text.is_blank():
         return None
@@ -485,7 +489,7 @@ def _fault_of_text(call: Call) -> str | None:
 def _is_name(name: str) -> bool:
     """Return True if the text can be a tool name: 1 to 128 characters, each of them allowed.
 
-    Allowed are ASCII letters and digits, `_.:/-`, and non-ASCII characters outside `_UNPRINTED`.
+    The allowed characters are ASCII letters and digits, `_.:/-`, and non-ASCII characters outside `_UNPRINTED`.
     """
     if not 0 < len(name) <= _NAME_LENGTH:
         return False

@@ -1,8 +1,9 @@
-"""Removes repeated text if each content delta contains all of the text so far (AM8). Off (`delta`) by default.
+"""Removes repeated text if each content delta contains all of the text so far (AM8). The default mode, `delta`, does
+not remove anything.
 
 `cumulative`: a piece that begins with the text so far replaces that text. `auto`: the same, but only once a piece has
-extended a text of at least `_AUTO_FROM` characters. Neither is the default, because real text may happen to repeat
-itself.
+extended a text of at least `_AUTO_FROM` characters. Neither `cumulative` nor `auto` is the default, because real text
+may happen to repeat itself.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _BLANK = " \t\n\r\x0c"
 class ContentMode:
     """Removes repeated text from the content of one choice.
 
-    A comparison takes time proportional to the piece.
+    Each comparison takes time proportional to the length of the piece.
     """
 
     __slots__ = ("_doubted", "_length", "_pieces", "cumulative", "reported")
@@ -32,7 +33,7 @@ class ContentMode:
 
     def is_doubtful(self, text: str) -> bool:
         """AM13: return True if the piece begins with the text so far, but that text is too short to be treated as
-        repeated. Return True only once.
+        repeated. Return True at most once.
         """
         if self._doubted or self.cumulative or not 0 < self._length < min(_AUTO_FROM, len(text)):
             return False

@@ -80,8 +80,8 @@ class ItemPart:
     def has_pending(self) -> bool:
         """True if the part is open and holds back text.
 
-        It may hold back half of a surrogate pair, text of its opening event that deltas may repeat, or the text of
-        redacted reasoning.
+        A part may hold back half of a surrogate pair, text from its opening event that deltas may repeat, or the text
+        of redacted reasoning.
         """
         return self.part.open and bool(self.joiner.held or self.snapshot is not None or self.part.kind == "redacted")
 
@@ -126,14 +126,14 @@ class Item:
         self.item_id: str | None = None  # the first item id received
         self.index: int | None = None  # the first index received
         self.public_id: str | None = None  # the item id that events report, if it differs from `item_id`
-        # An opening event announced the item. Otherwise, the item was created for another event that referred to it.
+        # An opening event announced the item. If false, the item was created for another event that referred to it.
         self.announced = False
         self.opened_bare = False  # its opening event contained no part, so it has its own closing event
         self.open = True
         self.parts: list[ItemPart] = []
         self._unclosed: list[ItemPart] = []  # all open parts, and some closed ones, which are removed only from the end
-        # The last part of each channel and reasoning kind, and the part that an event last addressed with each
-        # sub-index.
+        # The last part of each channel and reasoning kind and, for each sub-index, the last part that an event with
+        # this sub-index addressed.
         self.latest: dict[tuple[Channel, ReasoningKind], ItemPart] = {}
         self.by_sub_index: dict[tuple[Channel, ReasoningKind, int | None], ItemPart] = {}
         self.call: Call | None = None
@@ -179,7 +179,7 @@ class Item:
     def count_alias(self) -> bool:
         """Count one more id of the item. Return False if the item has too many ids.
 
-        The id must then not be stored, because a stream may send a new id in every delta.
+        An id beyond this limit must not be stored, because a stream may send a new id in every delta.
         """
         self._aliases += 1
         return self._aliases <= MAX_ALIASES

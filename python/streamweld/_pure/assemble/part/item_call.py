@@ -110,8 +110,8 @@ def name_call(choice: Choice, call: Call, name: str | None) -> None:
 
 
 def note_ids(choice: Choice, item: Item, address: Address, other: str | None) -> None:
-    """Store the ids of an address that led to the item in the item's call. The first call id becomes the id of the
-    call; other ids become aliases.
+    """Store the ids of an address that was resolved to the item in the item's call. The first call id becomes the id of
+    the call; other ids become aliases.
 
     `other`: an id that is reported as unstable.
     """
@@ -155,7 +155,7 @@ def hold(choice: Choice, item: Item, arguments: str | None, index: int | None) -
 
 
 def add_arguments(choice: Choice, item: Item, text: str, index: int | None) -> None:
-    """Apply one delta with argument text. Report it as late if the call has its complete arguments."""
+    """Apply one delta with argument text. Report the delta as late if the call already has its complete arguments."""
     call = item.call
     if call is None or not text:
         return
@@ -182,7 +182,7 @@ def add_arguments(choice: Choice, item: Item, text: str, index: int | None) -> N
 
 
 def _after_repetition(item: Item, call: Call, text: str) -> str:
-    """Return the text of a delta without the arguments that it repeats because the message began again.
+    """Return the text of a delta without the arguments that the delta repeats because the message began again.
 
     If the delta differs from the arguments, return it with the text that was treated as repeated.
     """

@@ -38,7 +38,7 @@ def end_item(state: Choice, item: Item, encrypted_content: str | None, metadata:
 def end_items(state: Choice, *, ended: bool) -> None:
     """End all open items of a choice that has ended, and close their parts. `ended`: the choice was not truncated.
 
-    `close_calls` closes their calls later, all together.
+    The calls of these items are closed later, all together, by `close_calls`.
     """
     for item in state.item_index.filled:
         if item.repeats and not item.open:

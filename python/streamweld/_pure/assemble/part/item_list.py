@@ -3,11 +3,11 @@
 
 Events are emitted in the order of the list, so that a client receives the parts in the order of the item:
 
-1  A listed part adds its annotations and metadata to the streamed part that it matches. If it matches no part, it
-   opens a new part.
+1  A listed part adds its annotations and metadata to the streamed part that it matches. A listed part that matches no
+   streamed part opens a new part.
 2  The last listed part that matches a streamed part corrects the text of that part and closes it.
-3  At the end of the list, the streamed parts that it does not contain become empty, in the order in which they
-   opened. They close with the item. This comes last because a later listed part may still match.
+3  At the end of the list, the streamed parts that it does not contain become empty, in the order in which they opened.
+   These parts close with the item. Step 3 comes last, because a later listed part may still match such a streamed part.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TextList:
 
     def __init__(self, item: Item, entry: ListedPart, texts: Sequence[str]) -> None:
         """Plan how the listed parts are applied to the streamed parts. `entry`: one of the listed parts; `texts`: the
-        texts of all of them.
+        texts of all listed parts.
         """
         self._item = item
         self._parts = item.parts_of(entry.channel, entry.kind)
@@ -55,8 +55,8 @@ class TextList:
                 self._to_come[assignment] += 1
 
     def apply_entry(self, choice: Choice, number: int, entry: ListedPart, text: str, *, again: bool) -> None:
-        """Apply the listed part with this number. The parts must be applied in order. `again`: the list is a terminal
-        list.
+        """Apply the listed part with this number. The listed parts must be applied in order. `again`: the list is a
+        terminal list.
         """
         assignment = self._plan.assignments[number]
         if assignment == "unassigned":

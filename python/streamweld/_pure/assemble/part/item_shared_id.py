@@ -1,8 +1,8 @@
 """Splits an item if the stream turns out to use one call id for several calls at different indexes (AM3).
 
 `SharedId` collects the text of each index and detects that there were several calls. This module then creates an item
-for each additional call. It applies only if calls have no item id (Anthropic blocks), because an item id would identify
-the call.
+for each additional call. An item is split only if calls have no item id (Anthropic blocks), because an item id would
+identify the call.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ __all__ = ["push_item", "resolve_shared_id", "share_id"]
 
 
 def share_id(choice: Choice, item: Item, address: Address) -> None:
-    """Start to collect the text of each index, because an open call was announced again at an index that is not its
-    own.
-    """
+    """Start to collect the text of each index, because an open call was announced again at a different index."""
     call, index = item.call, address.index
     if call is None or call.index is None or index is None or address.item_id is not None:
         return
@@ -70,7 +68,9 @@ def resolve_shared_id(choice: Choice, item: Item) -> bool:
 
 
 def _adopt(choice: Choice, item: Item, count: int) -> None:
-    """Create an item, at the call's index, for each call from position `count` in the list of calls on. Report AM3."""
+    """Create an item for each call at position `count` or later in the list of calls. The item has the index of its
+    call. Report AM3.
+    """
     call = item.call
     if call is None:
         return

@@ -2,9 +2,10 @@
 
 This module finds the part for an event, and updates its text. Several parts may be open at the same time. A part begins
 with its opening event or, without one, with its first text. Text in the opening event is held back until the deltas
-show whether they repeat or continue it: they repeat it if together they begin with all of it, and continue it
-otherwise, even if the part ends while they equal its beginning. Complete text in a later event replaces the streamed
-text. A reasoning part of an item with an id closes with the item, because encrypted content may still arrive.
+show whether they repeat or continue it. If the joined text of the deltas begins with all of the held text, the deltas
+repeat it. In every other case, the deltas continue the held text, even if the part ends while they equal only its
+beginning. Complete text in a later event replaces the streamed text. A reasoning part of an item with an id closes with
+the item, because encrypted content may still arrive.
 """
 
 from __future__ import annotations
@@ -56,9 +57,9 @@ __all__ = [
 def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int | None) -> ItemPart | None:
     """Return the part of the item that a delta with this sub-index belongs to.
 
-    This is the last part that an event with the same `sub` addressed. If there is none, it is the last part of the
-    channel, because some gateways send a new `content_index` in every delta. Return None instead if that part is
-    closed, if its complete text was received, or if two of its deltas in a row had the same `sub`.
+    The last part that an event with the same `sub` addressed takes precedence. If there is none, return the last part
+    of the channel, because some gateways send a new `content_index` in every delta. Return None if the last part of the
+    channel is closed, if its complete text was received, or if two of its deltas in a row had the same `sub`.
     """
     kinds: tuple[ReasoningKind, ...] = _KINDS if kind is None else (kind,)
     called = [item.by_sub_index.get((channel, each, sub)) for each in kinds]
@@ -76,8 +77,8 @@ def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int
 def find_whole(item: Item, channel: Channel, kind: ReasoningKind, sub: int | None, text: str | None) -> ItemPart | None:
     """Return the part of the item that a complete text with this sub-index belongs to.
 
-    This is the part that an event with the same `sub` addressed. If there is none, it is the first part with the same
-    text whose complete text has not been received yet. Otherwise, it is the part that a delta would belong to.
+    The part that an event with the same `sub` addressed takes precedence. Next comes the first part with the same text
+    whose complete text has not been received yet. As a last resort, return the part that a delta would belong to.
     """
     named = item.by_sub_index.get((channel, kind, sub))
     if named is not None and named.has_sub_index(sub):
@@ -196,8 +197,8 @@ def report_late_part(choice: Choice, one: ItemPart) -> None:
 
 
 def report_unfinished_repetitions(choice: Choice, item: Item) -> None:
-    """Report each repetition of a closed part that was still incomplete when the choice ended. They were dropped,
-    because no event showed that they were new text.
+    """Report each repetition of a closed part that was still incomplete when the choice ended. The repeated text was
+    dropped, because no event showed that it was new text.
     """
     for one in item.parts:
         if not one.part.open and one.repeated is not None and 0 < one.repeated < one.length:
@@ -218,7 +219,7 @@ def annotate(
 ) -> None:
     """Store annotations, a signature and encrypted content of a part.
 
-    Annotations are added to earlier ones; the other two replace earlier values.
+    Annotations are added to earlier annotations. A signature or encrypted content replaces the earlier value.
     """
     choice.shared.spend_text(byte_length((annotations or "") + (signature or "") + (encrypted_content or "")))
     choice.shared.spend_entries(0 if annotations is None else 1)
@@ -233,7 +234,9 @@ def annotate(
 
 
 def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | None, metadata: str | None) -> None:
-    """Apply one text delta to the part. Report it as late if the part is closed or has its complete text."""
+    """Apply one text delta to the part. Report the delta as late if the part is closed or already has its complete
+    text.
+    """
     if one.valued or one.closed or one.labels.is_closed(sub) or not one.part.open:
         if text:
             report_late_part(choice, one)
@@ -281,8 +284,8 @@ def set_whole_text(choice: Choice, one: ItemPart, sub: int | None, text: str | N
     """Set the complete text of a part, as a closing event or a list contains it.
 
     If the complete text begins with the streamed text, the rest is emitted as a delta; otherwise, a conflict is
-    reported. If the deltas of the part had several sub-indexes, the complete text may belong to the deltas with `sub`
-    alone; it is then stored until the part ends.
+    reported. If the deltas of the part had several sub-indexes, the complete text may belong only to the deltas with
+    the sub-index `sub`, so it is stored until the part ends.
     """
     if not text:
         return
@@ -325,8 +328,8 @@ def report_conflict(choice: Choice, one: ItemPart) -> None:
 
 
 def close_part(choice: Choice, item: Item, one: ItemPart, metadata: str | None, *, alone: bool) -> None:
-    """Close a part because the stream closed it. `alone`: no more content of its item follows. Otherwise, the part may
-    stay open until the item ends.
+    """Close a part because the stream closed it. `alone`: no more content of its item follows. If more content may
+    follow, the part may stay open until the item ends.
     """
     if not one.part.open:
         return
@@ -367,7 +370,7 @@ def end_part(choice: Choice, one: ItemPart) -> None:
 def finish_item(
     choice: Choice, item: Item, encrypted_content: str | None, metadata: str | None, *, whole: bool = True
 ) -> None:
-    """End all open parts of an item. The last one gets the encrypted content and the metadata. `whole`: the item was
+    """End all open parts of an item. The last part gets the encrypted content and the metadata. `whole`: the item was
     not truncated.
     """
     if item.kind == "reasoning" and whole and not item.parts and (item.item_id is not None or encrypted_content):

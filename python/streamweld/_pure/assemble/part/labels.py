@@ -56,7 +56,8 @@ class Labels:
     def note_close(self, label: int | None, text: str, value: str) -> bool:
         """Store the closing text of a label. Return False and store nothing if no run has this label or this text.
 
-        A label that no delta had is treated as the first label that has this text and no closing text yet.
+        If no delta had this label, the closing text is stored for the first label that has the same text and no closing
+        text yet.
         """
         if not self.has(label):
             open_labels = dict.fromkeys(known for known, _ in self._runs if known not in self._closes)
@@ -73,7 +74,7 @@ class Labels:
 
     def closed_text(self, text: str) -> str | None:
         """Return the text of the part in which closing texts replace the deltas of their labels, or None if there are
-        none.
+        no closing texts.
 
         A single closing text that differs from the deltas of its label is the text of the whole part.
         """

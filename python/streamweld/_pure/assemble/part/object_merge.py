@@ -2,7 +2,7 @@
 
 `ObjectMerge` merges arguments. For each key, a string that begins with the previous string replaces it, any other
 string is appended to it, and a value of another type replaces the previous value. `RawMembers` keeps the last value of
-each key. A merge takes time proportional to the new object; the whole text is built only on demand.
+each key. A merge takes time proportional to the size of the new object; the whole text is built only on demand.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ __all__ = ["Growth", "ObjectMerge", "RawMembers"]
 
 
 class _Pieces:
-    """The pieces of a string value. They are joined on demand, so that adding a piece takes time proportional to the
-    piece.
+    """The pieces of a string value. The pieces are joined on demand, so that adding a piece takes time proportional to
+    the length of the piece.
     """
 
     __slots__ = ("length", "pieces")
@@ -91,8 +91,8 @@ class ObjectMerge:
 
 
 def _members(raw: str) -> dict[str, str]:
-    """Return the key of each member and the JSON text of its value, in order. A repeated key has its last value, at the
-    position of the first.
+    """Return the key of each member and the JSON text of its value, in order. A repeated key appears once, at its first
+    position and with its last value.
 
     Text that is not an object has no members.
     """
@@ -130,7 +130,7 @@ class Growth(NamedTuple):
 
 
 class RawMembers:
-    """The members of several raw JSON objects. Each key has its last value that is not null."""
+    """The members of several raw JSON objects. The value of a key is the last one received that is not null."""
 
     __slots__ = ("_entries", "_members", "size")
 

@@ -1,10 +1,10 @@
 """Handles tool calls that are announced again, and decides whether this means the same call or a second call.
 
-    open    It is the same call: its ids become aliases, and its text goes through the argument rules. An overflow (A8)
-            is a second call.
-    closed  The new text is collected without events until the item closes or the choice ends. A first call
-            without text gets this text. Both are the same call if no new text arrived, or if the names and arguments
-            are equal. Otherwise, it is a second call.
+- If the earlier call is still open, the announcement means the same call: its ids become aliases, and its text goes
+  through the argument rules. An overflow (A8) is a second call.
+- If the earlier call is closed, the new text is collected without events until the item closes or the choice ends. A
+  first call without text gets this text. The announcement means the same call if no new text arrived, or if the names
+  and arguments are equal. In every other case, the announcement means a second call.
 
 An event with the same id but another name always belongs to a second call, unless it closes an open call with that
 name.
@@ -38,7 +38,7 @@ __all__ += ["begin_reannounced", "report_reannounced"]
 def is_another(call: Call, address: Address, name: str | None) -> bool:
     """Return True if the event is about a different call from `call`.
 
-    It is if its name differs, or if its call id differs and the call's arguments are complete.
+    The calls differ if their names differ, or if their ids differ and the arguments of `call` are complete.
     """
     if name is not None and call.name and name != call.name:
         return True
@@ -48,9 +48,9 @@ def is_another(call: Call, address: Address, name: str | None) -> bool:
 
 def is_own_close(item: Item, call: Call, address: Address) -> bool:
     """Return True if a closing event with this address closes the open call of the item. The call ids must be equal or,
-    if one is missing, the item ids. The name does not matter.
+    if one is missing, the item ids. The name of the call does not matter.
 
-    The AI SDK may rename a call between its opening event and its closing event, when it repairs the call.
+    The AI SDK may rename a call between its opening and closing events, when it repairs the call.
     """
     if not item.open or call.outcome is not None:
         return False

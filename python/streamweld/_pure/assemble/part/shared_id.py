@@ -1,7 +1,8 @@
 """Determines whether a call id that is announced at several indexes (AM3) belongs to one call or to several.
 
-The text of each index is collected in addition to the call's joined text. There were several calls if the joined text
-is not valid JSON but the text of each index is. There was only one call if the text of any index cannot be JSON.
+The text of each index is collected in addition to the call's joined text. The id belongs to several calls if the joined
+text is not valid JSON but the text of each index is. The id belongs to one call if the text of any index cannot be
+JSON.
 """
 
 from __future__ import annotations

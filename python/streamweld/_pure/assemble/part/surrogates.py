@@ -15,7 +15,7 @@ _REPLACEMENT = "\ufffd"
 
 
 class Joiner:
-    """Joins surrogate halves in the pieces of one text. It holds back at most one high surrogate, at the end of a
+    """Joins surrogate halves in the pieces of one text. Holds back at most one high surrogate, at the end of a
     piece.
     """
 
@@ -26,8 +26,8 @@ class Joiner:
         self.lone = False  # the last `push` or `flush` replaced a lone surrogate
 
     def push(self, text: str) -> str:
-        """Return the piece with lone surrogates replaced, after the half that was held back. Hold back a high surrogate
-        at its end.
+        """Return the piece with lone surrogates replaced, preceded by the half that was held back. Hold back a high
+        surrogate at the end of the piece.
         """
         if not self.held and text.isascii():
             self.lone = False

@@ -1,7 +1,8 @@
 """The text, reasoning and refusal parts of one choice: opens, extends and closes them, and removes repeated text.
 
-Only one part is open at a time. It closes when a piece for another channel or a tool call arrives. Parts that the
-stream opens and closes explicitly are stored here too, in the order of their numbers, but `item_text` handles them.
+Only one part is open at a time. The open part closes when a piece for another channel or a tool call arrives. Parts
+that the stream opens and closes explicitly are stored here too, in the order of their numbers, but `item_text` handles
+them.
 """
 
 from __future__ import annotations
@@ -285,7 +286,7 @@ _CHANNELS: tuple[Channel, ...] = ("text", "reasoning", "refusal")
 
 
 class _ChannelLength:
-    """The amount of text received in one channel (text, reasoning or refusal). Texts with different amounts need not be
+    """The amount of text received in one channel (text, reasoning or refusal). Texts of different lengths need not be
     compared.
     """
 

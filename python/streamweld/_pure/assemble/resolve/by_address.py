@@ -47,7 +47,7 @@ def learn(state: Choice, item: Item, address: Address) -> None:
 
 
 def restatement(state: Choice) -> Restatement:
-    """Return the lookup tables that match a terminal list with the streamed content. The first call builds them."""
+    """Return the lookup tables with which a terminal list is matched. The first call builds the tables."""
     if state.restatement is None:
         state.restatement = Restatement(state.item_index)
     return state.restatement
@@ -116,8 +116,8 @@ def item_of_opening(state: Choice, kind: ItemKind, address: Address) -> Item:
 
 
 def known_item(state: Choice, kind: ItemKind, address: Address, item: Item | None) -> Item:
-    """Return the item that was found for an event, after storing the ids of the address. Create the item if none was
-    found (`item`).
+    """Return the item that was found for an event (`item`), after storing the ids of the address in it. Create an item
+    if none was found.
     """
     if item is None:
         return state.item_index.create(kind, address)
@@ -126,8 +126,8 @@ def known_item(state: Choice, kind: ItemKind, address: Address, item: Item | Non
 
 
 def addressed_call(state: Choice, address: Address, brings: str | None) -> Item | None:
-    """Return the item that a delta of a call refers to. If there is none and the delta has content (`brings`), create
-    the item.
+    """Return the item that a delta of a call refers to. If no item is found and the delta has content (`brings`),
+    create the item.
     """
     address = state.item_index.usable(address)
     item = state.item_index.find("call", address, "delta")
@@ -176,7 +176,9 @@ def diverged(state: Choice, item: Item, one: ItemPart, address: Address) -> tupl
 
 
 def end_shorter_repetition(state: Choice, address: Address) -> None:
-    """End a block that repeated only the beginning of the closed part at its index. Its text becomes a new part."""
+    """End a block that repeated only the beginning of the closed part at its index. The text of the block becomes a new
+    part.
+    """
     item = state.item_index.repeated_at("message", address) or state.item_index.repeated_at("reasoning", address)
     if item is not None:
         end_repetition(state, item, address)

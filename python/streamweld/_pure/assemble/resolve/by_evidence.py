@@ -23,25 +23,25 @@ header starts a second call, unless its id shows that it belongs to the first on
     R2    the id is new
     R2a   no index, no header, the latest call (of the payload's type)
           is named and not complete                                      -> that call, under a late or changed id
-    R2b   the index is bound to a call without id                        -> that call takes the id ...
-          ... unless it is complete, and the fragment is a header or
+    R2b   the index is bound to a call without id                        -> that call takes the id
+          but if that call is complete, and the fragment is a header or
           has other arguments                                            -> R2c
     R2c   the index is bound to a call with another id; header           -> new call; AM1 if that call is still empty
-    R2d   ... but: same name, the call is in progress, the payload
+    R2d   as R2c, but: same name, the call is in progress, the payload
           continues it and starts no object (or its id changed before)   -> that call, under another id
     R2e   the index is bound, no header, not complete                    -> that call, under another id
     R2f   otherwise                                                      -> new call
     R3    there is no id
     R3a1  the index is bound                                             -> that call
-    R3a2  ... complete, and a header with payload or with another name   -> new call
-    R3a3  ... unless an earlier call without id on it had the same
-          arguments                                                      -> drop the payload (AM5)
-    R3a4  ... complete, payload without header, and another unfinished
-          call can take it                                               -> that other call
+    R3a2  bound and complete; header with payload or with another name   -> new call
+    R3a3  as R3a2, but an earlier call without id at the index had the
+          same arguments                                                 -> drop the payload (AM5)
+    R3a4  bound and complete; payload without header, and another
+          unfinished call can take it                                    -> that other call
     R3b1  the index is unbound; header                                   -> new call
-    R3b2  ... no header: a named call waits for arguments, or an
+    R3b2  unbound; no header; a named call waits for arguments, or an
           unfinished one can take the payload                            -> that call (AM2 if several wait)
-    R3b3  ... otherwise                                                  -> new call without a name
+    R3b3  unbound; otherwise                                             -> new call without a name
     R3c1  no index; header                                               -> new call
     R3c2  no index; no header; or the unfinished call has no name, or
           the same, and can take the payload                             -> the latest unfinished call
@@ -66,7 +66,7 @@ __all__ = ["decide", "guess", "relation_of"]
 
 
 def decide(choice: Choice, incoming: Incoming) -> Decision:
-    """Return the decision on a fragment, by the first rule of the decision table that applies."""
+    """Return the decision on a fragment, according to the first applicable rule of the decision table."""
     if incoming.id is not None:
         known = choice.by_id.get(incoming.id)
         if known is not None:
@@ -170,7 +170,7 @@ def _new_id(choice: Choice, incoming: Incoming) -> Decision:
     proven = relation == "fragment" and choice.shared.settings.tools.begins(bound.name + name)
     if relation in ("same", "late") or proven:
         if bound.empty and relation == "same":
-            # AM1: either this is a parallel call, or the stream sends a new id in every delta of one call.
+            # AM1: the new id means a parallel call, unless the stream sends a new id in every delta of one call.
             if choice.shared.settings.switches.same_index_new_id_same_name_empty == "merge":
                 return Decision("R2d", bound)
             return Decision("R2c", None, Resolution.NEW, displaced_empty=bound)
@@ -225,7 +225,7 @@ def _bound(choice: Choice, incoming: Incoming, index: int, bound: Call) -> Decis
 def _second_is_due(call: Call, index: int | None) -> bool:
     """Return True if the complete call is being repeated (R1e) or was announced again at the index (R1g).
 
-    The next text is then held back, or opens a second call with the same id.
+    The next text is then held back (R1e), or opens a second call with the same id (R1g).
     """
     return call.text.replayed > 0 or (call.id is not None and index in call.announced_again)
 
@@ -253,7 +253,8 @@ def _unbound(choice: Choice, incoming: Incoming) -> Decision:
 def guess(choice: Choice, call: Call) -> str | None:
     """AM2: return the code to report if the payload might belong to another call.
 
-    That is possible if other calls of its type are open, or if the call accepts any text. Otherwise, return None.
+    The payload might do so if other calls of its type are open, or if the call accepts any text. Otherwise, return
+    None.
     """
     others = choice.open_calls(custom=call.custom).unfinished.count > 1
     return "ambiguous_orphan_index" if others or call.custom or call.text.automaton.in_string else None
@@ -297,7 +298,7 @@ def _one_of_several(choice: Choice, incoming: Incoming) -> str | None:
 
 
 def _latest_or_nothing(choice: Choice, rule: str) -> Decision:
-    """Assign a fragment without id, name and payload to the last addressed call. If there is none, the fragment is
+    """Assign a fragment that has no id, name or payload to the last addressed call. If there is none, the fragment is
     ignored.
     """
     if choice.latest is not None and not choice.latest.dropped:

@@ -1,7 +1,7 @@
-"""An ordered set of calls or items. Adding and removing one, counting, and reading the first and the last take constant
-time.
+"""An ordered set of calls or items. Adding or removing a call or item, counting them, and reading the first or last one
+all take constant time.
 
-It is a doubly linked list of numbers, so that neither finding the call of a fragment nor removing a call scans all
+The set is a doubly linked list of numbers, so that neither finding the call of a fragment nor removing a call scans all
 calls. A number that is removed and added again moves to the end.
 """
 

@@ -1,5 +1,5 @@
-"""The input and output of `by_evidence.decide`: a tool-call fragment (`Incoming`), and the decision which call it
-belongs to (`Decision`).
+"""The input and output of `by_evidence.decide`: a tool-call fragment (`Incoming`), and the decision about the call that
+the fragment belongs to (`Decision`).
 
 `route_fragment` carries out the decision.
 """

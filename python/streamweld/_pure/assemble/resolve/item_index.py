@@ -1,7 +1,7 @@
 """Finds the item that the address of an event refers to.
 
-The rules a to f are tried in order. The first id of an item remains the id that events report; any other id of an
-address that led to the item becomes an alias. Every lookup takes constant time.
+The rules a to f are tried in order. Events always report the first id of an item. Any other id of an address that was
+resolved to the item becomes an alias. Every lookup takes constant time.
 
     a   `item_id` is known, or one half of an id `call|item` is; a call is also found if `item_id` is its call id
     b   `call_id` is the id of a call (if several calls have it, the one that the index is bound to)
@@ -133,7 +133,7 @@ class ItemIndex:
         """Store the ids of the address that was resolved to the item, so that later events with these ids are resolved
         to it too. Report an unexpected id.
 
-        Return the item id if it is unexpectedly not the item's own id; return such an id only once per item.
+        Return the item id of the address if it unexpectedly differs from the item's own id, but only once per item.
         """
         other = None
         for identity in (address.item_id, address.call_id, address.public_id):
@@ -193,8 +193,8 @@ class ItemIndex:
     def _unanswered(self, call_id: str) -> Item | None:
         """Return the item of a call with this id from an earlier step, if the call has no result yet.
 
-        Until its result arrives, the id of such a call cannot refer to another call. Afterwards, a later step may reuse
-        the id, because each step is a separate model response.
+        Until the result of a call arrives, its id cannot refer to another call. After the result, a later step may
+        reuse the id, because each step is a separate model response.
         """
         item = _resolve_alias(self._earlier.get(call_id))
         call = None if item is None else item.call
@@ -217,7 +217,7 @@ class ItemIndex:
 
     def repeated_at(self, kind: ItemKind, address: Address) -> Item | None:
         """Return the closed item at the index, if the message or the item began again and the event may repeat this
-        item. Items with ids are never repeated this way.
+        item. An item with an id is never repeated in this way.
         """
         if address.item_id is not None:
             return None
@@ -227,7 +227,7 @@ class ItemIndex:
         return item if self.may_repeat or item.repeats else None
 
     def begin_again(self) -> None:
-        """Record that the message began again, so the items that follow may repeat earlier ones at the same index."""
+        """Record that the message began again, so the items that follow may repeat earlier items at the same index."""
         self.may_repeat = True
         for item in self.opened_in_step():
             item.begins_again = item.item_id is None
@@ -269,8 +269,8 @@ class ItemIndex:
         return latest
 
     def is_guess(self, address: Address) -> bool:
-        """Return True if several calls are open and nothing in the address identifies one of them. The latest open call
-        is then only a guess.
+        """Return True if several calls are open and nothing in the address identifies one of them, so that choosing the
+        latest open call is only a guess.
         """
         if address.item_id is not None or address.call_id is not None or self._open["call"].count < 2:
             return False
@@ -321,7 +321,7 @@ class ItemIndex:
         return found
 
     def forget(self) -> None:
-        """End a step: clears the lookup tables, so that ids and indexes can be reused. Items stay open."""
+        """End a step: clear the lookup tables, so that ids and indexes can be reused. Items stay open."""
         self._since = self._count
         self.may_repeat = False
         self._earlier.update(self._by_call)
@@ -330,7 +330,7 @@ class ItemIndex:
         self._open = {kind: CallList() for kind in KINDS}
 
     def drop_open(self) -> None:
-        """Discard the open items, and clears the lookup tables."""
+        """Discard the open items, and clear the lookup tables."""
         self.forget()
         self._items.clear()
         self._order = CallList()

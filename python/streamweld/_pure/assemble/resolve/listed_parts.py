@@ -7,8 +7,8 @@ part. This module compares only texts; it does not change parts.
     otherwise the first free one.
 2b  If there is no such entry and other parts are still open, the part is matched with the start of an entry: the one at
     its position, otherwise the first free one. The open parts get the rest of that entry.
-2c  If neither applies, the part keeps its text. The entry at its position is then skipped, unless an open part has the
-    same text as that entry.
+2c  If neither 2a nor 2b applies, the part keeps its text. The entry at its position is then skipped, unless an open
+    part has the same text as that entry.
 3   Open parts are matched with the remaining entries in order, equal texts first. An entry between two parts is added
     to the part before it. Entries at the end become new parts, or are added to the last part if its deltas had several
     sub-indexes.
@@ -90,7 +90,7 @@ class Plan:
     def _take_done(self, parts: Sequence[StreamedPart], entries: Sequence[str], starts: list[int]) -> list[int]:
         """Rule 2: assign entries to closed parts, and return the positions of the entries that remain free.
 
-        Store in `starts` the offset at which the rest of each entry begins that is not assigned to a closed part.
+        For each entry, store in `starts` the offset at which the rest begins that is not assigned to a closed part.
         """
         free = [bool(text) for text in entries]
         unequal: list[int] = []
@@ -188,8 +188,8 @@ class Plan:
 def _matched(fewer: Sequence[str], others: Sequence[str]) -> list[int]:
     """Return a position in the longer list `others` for each text of the shorter list `fewer`, in ascending order.
 
-    It is the position of the first equal text that leaves enough positions for the other texts, or else the next
-    position.
+    Each position is that of the first equal text that leaves enough positions for the other texts, or else the next
+    free position.
     """
     by_text: dict[str, deque[int]] = {}
     for position, text in enumerate(others):

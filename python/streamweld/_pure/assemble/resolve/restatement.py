@@ -1,4 +1,4 @@
-"""Lookup tables that find the streamed part or call with the same content as one in a terminal list."""
+"""Lookup tables that find the streamed part or call whose content equals that of a part or call in a terminal list."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Restatement"]
 
 class Restatement:
     """The streamed parts and calls, by content. The tables are built once, when a terminal list begins, so that a
-    listed part or call is found without a scan of all streamed ones.
+    listed part or call can be found without scanning all streamed parts and calls.
     """
 
     __slots__ = ("item_index", "calls", "parts")

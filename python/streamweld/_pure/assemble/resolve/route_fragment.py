@@ -1,8 +1,8 @@
 """Applies a tool-call fragment to the call that it belongs to, as decided by `by_evidence`: opens and names calls, and
 appends text.
 
-`call_events` emits the events. This module decides only the cases in which the text itself shows that it belongs to
-another call: R1g, AM3 and an overflow (A8).
+`call_events` emits the events. This module decides only the cases in which the argument text shows that a fragment
+belongs to another call: R1g, AM3 and an overflow (A8).
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def append_to_arguments(
 ) -> None:
     """Append bytes to the arguments of a call. Bytes that belong to another call are appended to that call."""
     siblings: list[Call] = []
-    # Each JSON value in the piece may leave bytes that belong to another call.
+    # After each complete JSON value in the piece, the remaining bytes may belong to another call.
     spill = _give_one(choice, call, piece, index, header=header, identified=identified)
     while spill is not None:
         if spill.is_sibling:
@@ -251,7 +251,7 @@ def _give_one(
 
 def _count(choice: Choice, call: Call, before: int) -> None:
     """Count the bytes that were added to the call's arguments, which had `before` bytes. If a limit is exceeded, remove
-    them and raise.
+    the added bytes and raise.
     """
     try:
         choice.shared.count_arguments(before, call.text.size)
@@ -464,8 +464,8 @@ def take_name(choice: Choice, call: Call, name: str, progress: Progress) -> None
 
 
 def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
-    """Append arguments that arrived as an object instead of a string. The first object becomes the text; later ones are
-    merged into it.
+    """Append arguments that arrived as an object instead of a string. The first object becomes the text; later objects
+    are merged into it.
     """
     if not call.object_arguments:
         first = call.empty
@@ -488,8 +488,8 @@ def push_object(choice: Choice, call: Call, incoming: Incoming) -> None:
 def _overflow(
     choice: Choice, call: Call, spill: bytes, index: int | None, *, identified: bool
 ) -> _OverflowBytes | None:
-    """Handle an overflow (A8), that is, text after a complete value. Store the text with the call, or return the call
-    that it belongs to.
+    """Handle an overflow (A8), that is, text after a complete value. Store the text as overflow of the call, or return
+    the other call that the text belongs to.
     """
     text = call.text
     if not text.overflow:

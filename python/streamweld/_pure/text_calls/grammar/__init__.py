@@ -1,4 +1,4 @@
-"""Parses the calls in a block. There is one parser for each form in which calls are written (`shape`).
+"""Parses the calls in a block. Each form in which calls are written (`shape`) has a parser.
 
 A parser returns the calls with their arguments as written.
 """
@@ -45,8 +45,8 @@ class Parsing:
     def has_matched(self) -> bool:
         """True if more than whitespace and a name matched after the marker, or if an object or a list begins there.
 
-        In a family without a marker, the bracket itself opens the block. It counts only if its contents begin like a
-        call.
+        In a family without a marker, the bracket itself opens the block. The block counts only if its contents begin
+        like a call.
         """
         is_bare = self.family.tier == "markerless"
         return self._cursor.matched or (self._cursor.sees_bracket and not is_bare)

@@ -107,7 +107,9 @@ def _whole(text: str) -> Payload:
 
 
 def checked_object(text: str) -> str:
-    """Return the text of a JSON object without surrounding whitespace. Raises Malformed if it is not one."""
+    """Return the text of a JSON object without surrounding whitespace. Raises Malformed if the text is not an
+    object.
+    """
     if not isinstance(_whole(text).value, dict):
         raise Malformed
     return text.strip(" \t\r\n")

@@ -1,16 +1,15 @@
 """Parses the shape `xml`: an element for each call that contains an element for each parameter.
 
-This is not XML: a value is raw text up to its closer. Keys of a family in `_spec/text_calls.json`:
+The form is not XML: a value is raw text up to its closer. Keys of a family in `_spec/text_calls.json`:
 
 - `call`: the literals `open`, `named` (after the name) and `close`; `lead` and `tail` around the call; `counter`, a
   literal that may follow `named` and digits; `repeats`, if the name may also precede `open`
 - `parameter`: the literals `open`, `named` and `close`, in which `{key}` is the name of the parameter
 - `trim`: `newline` removes one newline at each end of a value
 - `typed`: `attribute` if the tag of a parameter declares whether its value is a string; otherwise, the schema
-  determines the type. The keys `string` and `json` contain the two literals. Their defaults are `string="true">` and
-  `string="false">`.
-  A call with such tags may also be a single JSON object, between the two literals of `object` if there are any, or a
-  self-closing element
+  determines the type. The keys `string` and `json` contain the two literals. The defaults of these literals are
+  `string="true">` and `string="false">`. A call with such tags may also be a single JSON object, between the two
+  literals of `object` if there are any, or a self-closing element
 - `entities`: `&quot;` and `&amp;` in names are decoded
 - `close`: the literal that ends the block, which may then contain several calls
 """

@@ -1,8 +1,8 @@
 //! Appends argument text to a tool call and emits the resulting events.
 //!
 //! The caller has already determined which call a fragment belongs to, and `arguments` repairs the text. This module
-//! decides only the cases in which the text itself shows that it belongs to another call: R1g, AM3 and an overflow
-//! (A8).
+//! decides only the cases in which the argument text shows that a fragment belongs to another call: R1g, AM3 and an
+//! overflow (A8).
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::DisplacedKey;
@@ -20,7 +20,7 @@ use crate::model::policy::Overflow;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// What the fragment contained besides the text: an index, a name (`header`) and an id (`identified`).
+/// What the fragment contained in addition to the text: an index, a name (`header`) and an id (`identified`).
 #[derive(Clone, Copy, Debug)]
 pub struct FragmentIdentity {
     pub index: Option<i64>,
@@ -98,7 +98,7 @@ fn append_bytes(
 ) -> ParseResult {
     let mut siblings = Vec::new();
     let mut spill = append_to_call(ctx, choice, slot, piece, identity)?;
-    // Each JSON value in the piece may leave bytes that belong to another call.
+    // After each complete JSON value in the piece, the remaining bytes may belong to another call.
     while let Some(first) = spill.take() {
         let owned = first.piece.into_owned();
         let (mut piece, mut slot, mut is_sibling) =
@@ -259,8 +259,8 @@ pub fn close_shared_id(
     Ok(())
 }
 
-/// Appends arguments that arrived as an object instead of a string. The first object becomes the text; later ones are
-/// merged into it.
+/// Appends arguments that arrived as an object instead of a string. The first object becomes the text; later objects
+/// are merged into it.
 pub fn push_object(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -295,8 +295,8 @@ pub fn push_object(
     Ok(())
 }
 
-/// Handles an overflow (A8), that is, text after a complete value. Stores the text with the call, or returns the call
-/// that it belongs to.
+/// Handles an overflow (A8), that is, text after a complete value. Stores the text as overflow of the call, or returns
+/// the other call that the text belongs to.
 fn overflow<'p>(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

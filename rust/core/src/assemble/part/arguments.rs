@@ -1,10 +1,10 @@
 //! The argument text of one tool call: appends each fragment that keeps the text valid JSON, and otherwise repairs the
 //! text.
 //!
-//! This module implements the rules A1 to A8. It stores the text as UTF-8 bytes and checks it with an incremental JSON
-//! automaton, so appended text is not scanned again. Comparing a fragment with the text takes time proportional to the
-//! fragment, except that the canonical form of a complete value is computed once. Other modules handle ids, names,
-//! indexes and events.
+//! This module implements the rules A1 to A8. The text is stored as UTF-8 bytes and checked with an incremental JSON
+//! automaton, so text is not scanned again after it was appended. Comparing a fragment with the text takes time
+//! proportional to the fragment, except that the canonical form of a complete value is computed once. Other modules
+//! handle ids, names, indexes and events.
 //!
 //! A1   text + fragment is JSON, or the beginning of JSON      append            (conformant streams: only this)
 //! A2   the fragment repeats the finished text                 keep
@@ -21,7 +21,7 @@
 //!      (also for the rest of a fragment that completes the text)
 //!
 //! Text is settled, and may be emitted, only if it is the same under each rule that may still apply. Text that may be a
-//! placeholder or double-encoded is not settled.
+//! placeholder or double-encoded is not settled, because later fragments may replace it.
 
 use crate::assemble::part::canonical_json::canonical;
 use crate::assemble::part::fragment::Change;
@@ -56,8 +56,8 @@ pub struct ArgumentText {
     pub plain: bool,
     /// Text that arrived after a complete value and belongs to no other call.
     pub overflow: crate::model::lazy_box::LazyBox<Vec<u8>>,
-    /// Number of bytes at the beginning of the text that have arrived again (A6). While it is not 0, these repeated
-    /// bytes are held back.
+    /// Number of bytes at the beginning of the text that the stream has repeated so far (A6). While it is not 0, these
+    /// repeated bytes are held back.
     pub replayed: usize,
     /// The call began again, so the next fragment may repeat the text from its beginning.
     pub begins_again: bool,
@@ -78,7 +78,7 @@ pub struct ArgumentText {
     canonical: Option<Box<str>>,
 }
 
-/// Decodes UTF-8 and replaces invalid bytes with U+FFFD. The separate validation is faster for long valid texts.
+/// Decodes UTF-8 and replaces invalid bytes with U+FFFD. Validating the bytes first is faster for long valid texts.
 pub(crate) fn text_of(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -117,7 +117,7 @@ impl ArgumentText {
         text_of(&self.data)
     }
 
-    /// Returns the number of bytes at the start of the text that stay the same under each rule that may still apply.
+    /// Returns the length in bytes of the beginning of the text that no rule can change any more.
     #[inline]
     pub fn settled(&self) -> usize {
         if self.automaton.root() != Some(Root::Object) || self.gives_way() {
@@ -140,8 +140,8 @@ impl ArgumentText {
         self.data.len() <= LONGEST_PLACEHOLDER && PLACEHOLDERS.contains(&trim(&self.data))
     }
 
-    /// Returns true if the text is a placeholder that an object may replace (A3). `{}` is one only if it arrived in a
-    /// single fragment.
+    /// Returns true if the text is a placeholder that an object may replace (A3). `{}` is a placeholder only if it
+    /// arrived in a single fragment.
     pub fn gives_way(&self) -> bool {
         if !self.is_placeholder() {
             return false;
@@ -182,7 +182,7 @@ impl ArgumentText {
         alone(piece).status() == Status::Complete && self.is_equal_json(piece)
     }
 
-    /// Returns true if the text and the piece have the same canonical form. Both must be complete JSON values.
+    /// Returns true if the text and the piece, which must be complete JSON values, have the same canonical form.
     fn is_equal_json(&mut self, piece: &[u8]) -> bool {
         self.canonical() == canonical(&text_of(piece))
     }
@@ -192,7 +192,8 @@ impl ArgumentText {
         !piece.is_empty() && piece.len() < self.data.len() && self.data.starts_with(piece)
     }
 
-    /// Returns the canonical form of the text, which must be a complete JSON value. It is computed once.
+    /// Returns the canonical form of the text, which must be a complete JSON value. The canonical form is computed only
+    /// once.
     pub fn canonical(&mut self) -> &str {
         let data = &self.data;
         self.canonical
@@ -245,7 +246,8 @@ impl ArgumentText {
         self.count = 0; // the next fragment is not appended without a check
     }
 
-    /// Starts to hold back text that arrived with a repeated header, because it begins like the complete text (R1e).
+    /// Starts to hold back text from a fragment that repeats the call's name, because the text begins like the call's
+    /// complete arguments (R1e).
     pub fn begin_replay(&mut self, piece: &[u8]) {
         self.hold(piece.len(), true);
     }
@@ -344,7 +346,8 @@ impl ArgumentText {
         repaired(Change::Grew, self.cumulative.report_once())
     }
 
-    /// Applies the first of the rules A2 to A8 that fits a fragment after which the text would not be valid JSON.
+    /// Applies the first of the rules A2 to A8 that matches a fragment. Called if appending the fragment would make the
+    /// text invalid JSON.
     #[cold]
     fn repair<'a>(&mut self, piece: &'a [u8], header: bool) -> PushResult<'a> {
         if self.automaton.is_broken() {
@@ -417,7 +420,7 @@ impl ArgumentText {
     }
 
     /// Returns how many bytes of the fragment complete the object or array, if only the bytes after them make the text
-    /// invalid. Otherwise, returns 0. `after`: the automaton after the whole fragment.
+    /// invalid. Otherwise, returns 0. `after`: the state of the automaton after the whole fragment.
     fn whole_with(&self, after: &Automaton) -> usize {
         let Status::Broken { pos, problem } = after.status() else {
             return 0;
@@ -431,8 +434,8 @@ impl ArgumentText {
             .saturating_sub(self.data.len())
     }
 
-    /// Completes the value with the first `head` bytes of the fragment and returns the rest as overflow. A4' and A5' no
-    /// longer apply, so that they never replace the complete value.
+    /// Completes the value with the first `head` bytes of the fragment and returns the rest as overflow. A4' and A5'
+    /// are turned off, so that they cannot replace the complete value.
     fn split<'a>(&mut self, piece: &'a [u8], head: usize) -> PushResult<'a> {
         let (own, rest) = piece.split_at_checked(head).unwrap_or((piece, &[]));
         self.last = self.data.len();

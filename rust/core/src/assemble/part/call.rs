@@ -51,10 +51,10 @@ pub struct Call {
     pub last_id: Option<Id>,
     /// Position (in the choice's list of calls) of an earlier call that received the same id.
     pub first: Option<usize>,
-    /// The id is reserved for this call although a later call with the same id closed first.
+    /// The id is reserved for this call, although a later call with the same id closed first.
     pub keeps_id: bool,
     pub id_changed: bool,
-    /// The id of the call's item that events report.
+    /// The item id that events report for the call.
     pub item_id: Option<Id>,
     /// The provider executes the call, so the client must not.
     pub provider_executed: bool,
@@ -68,10 +68,11 @@ pub struct Call {
     pub joiner: Surrogates,
     /// The arguments arrived as an object instead of a string; the text is the object's JSON.
     pub object_arguments: bool,
-    /// The merged arguments, if they arrived as several objects. They are used instead of the text.
+    /// The merged arguments, if they arrived as several objects. The merged arguments replace the text.
     pub merge: Option<Box<ObjectMerge>>,
     pub metadata: Option<Box<RawMembers>>,
-    /// The text received at each index, until AM3 is decided. `None` if the id was announced at one index only.
+    /// AM3: the text received at each index, until the stream shows whether the id belongs to one call or several.
+    /// `None` if the id was announced at one index only.
     pub shared_id: Option<Box<SharedId>>,
     /// The call will be dropped unless arguments arrive for it (R1c).
     pub tentative: bool,
@@ -79,7 +80,7 @@ pub struct Call {
     pub displaced_empty: bool,
     /// The stream contains the result of the call, so the client must not run the call.
     pub answered: bool,
-    /// The indexes at which the call was announced again (R1g). `None`: without an index.
+    /// The indexes at which the call was announced again (R1g). `None` means that the announcement had no index.
     pub announced_again: LazyBox<Set<Option<i64>>>,
     pub name_conflict_reported: bool,
     /// The ambiguities that have already been reported for this call.
@@ -189,14 +190,13 @@ impl Call {
         }
     }
 
-    /// Returns true if the arguments followed by the piece are JSON or the beginning of JSON. Also returns true if the
-    /// piece is empty. Returns false if the arguments arrived as several objects.
+    /// Returns true if the piece is empty, or if the arguments followed by the piece are JSON or the beginning of JSON.
+    /// Returns false if the arguments arrived as several objects.
     pub fn accepts(&self, piece: &[u8]) -> bool {
         self.merge.is_none() && (piece.is_empty() || self.text.accepts(piece))
     }
 
-    /// Returns true if the piece has the type of the call, JSON or free-form. Also returns true if the piece or the
-    /// call has no text.
+    /// Returns true if the piece has the type of the call, JSON or free-form, or if the piece or the call has no text.
     pub fn suits(&self, piece: &[u8], custom: bool) -> bool {
         let open = self.is_empty() && !self.joiner.is_pending();
         piece.is_empty() || self.custom == custom || open
@@ -211,7 +211,8 @@ impl Call {
         }
     }
 
-    /// Returns true if the piece can be appended to the arguments. To a free-form call, any free-form text can.
+    /// Returns true if the piece can be appended to the arguments. Any free-form text can be appended to a free-form
+    /// call.
     pub fn takes(&self, piece: &[u8], custom: bool) -> bool {
         piece.is_empty() || (self.custom == custom && (custom || self.accepts(piece)))
     }

@@ -1,8 +1,8 @@
 //! Emits the events of tool calls: started, delta, reset, retracted, and the final event.
 //!
 //! The text emitted since the last reset is always a prefix of the call's text, so the deltas add up to the complete
-//! text. While the text may still be replaced, only its settled part is emitted; resets are therefore rare. A call is
-//! emitted once its name is final: when argument text, another part, or the end of the call has arrived.
+//! text. Text that a rule may still replace is held back, so resets are rare. A call is emitted once its name is final,
+//! that is, once argument text, another part, or the end of the call has arrived.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::arguments::text_of;
@@ -16,15 +16,16 @@ use crate::model::event::WireFact;
 use crate::model::output::Output;
 use crate::model::policy::UnstableId;
 
-/// Queues a call that received its name, unless the call has been emitted. More of the name may still follow.
+/// Queues the start event of a call that has received a name. The event is not emitted yet, because more of the name
+/// may follow.
 pub fn named(choice: &mut Choice, slot: usize) {
     if choice.get(slot).is_some_and(|call| !call.started) {
         choice.unstarted.push(slot);
     }
 }
 
-/// Emits the start events of the queued calls except `other_than`. Their names are final, because another part of the
-/// choice receives data.
+/// Emits the start events of the queued calls except `other_than`. The names of these calls are final, because another
+/// part of the choice receives data.
 #[inline]
 pub fn flush_unstarted(out: &mut Output<'_>, choice: &mut Choice, other_than: Option<usize>) {
     if !choice.unstarted.is_empty() {
@@ -33,7 +34,7 @@ pub fn flush_unstarted(out: &mut Output<'_>, choice: &mut Choice, other_than: Op
 }
 
 /// Emits the start events of the queued calls before a call receives data. Returns the first call that must still wait,
-/// or `None`. Calls after this call must wait too.
+/// or `None`. Calls after the returned call must wait, too.
 #[inline]
 pub fn flush_for_call(out: &mut Output<'_>, choice: &mut Choice) -> Option<usize> {
     if choice.unstarted.is_empty() {
@@ -42,9 +43,9 @@ pub fn flush_for_call(out: &mut Output<'_>, choice: &mut Choice) -> Option<usize
     flush(out, choice, None, true)
 }
 
-/// Emits the queued calls in order of creation, and returns the first call that must wait, if any. Calls after a call
-/// without a name wait until that call has a name. `by_call`: another call receives data. If names arrive in pieces, a
-/// call without arguments then waits too, because more of its name may follow.
+/// Emits the start events of the queued calls in order of creation, and returns the first call that must wait, if any.
+/// Calls after a call without a name wait until that call has a name. `by_call`: another call receives data. If names
+/// arrive in pieces and `by_call` is true, a call without arguments also waits, because more of its name may follow.
 fn flush(
     out: &mut Output<'_>,
     choice: &mut Choice,

@@ -42,8 +42,8 @@ fn spell(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// Writes the canonical form of the next value. The recursion depth is limited because the automaton has accepted the
-/// text.
+/// Writes the canonical form of the next value. Recursion is safe, because the automaton has accepted the text and
+/// limits its nesting depth.
 fn write(scanner: &mut Scanner<'_>, out: &mut String) -> Scan<()> {
     match scanner.kind()? {
         Kind::Object => {

@@ -33,8 +33,8 @@ const UNPRINTED: [RangeInclusive<char>; 12] = [
 ];
 
 /// Returns the final result of a call with the final id `given`, and reports what is wrong with the call. `among`: the
-/// choice whose other calls may own the aliases; those aliases are omitted. `unclosed`: the stream closed other calls
-/// explicitly, but not this call.
+/// choice of the call. An alias that is the id of another call in this choice is omitted. `unclosed`: the stream closed
+/// other calls explicitly, but not this call.
 pub fn classify(
     ctx: &mut RuleContext<'_, '_>,
     call: &Call,
@@ -131,7 +131,7 @@ fn fault(
     Ok(reason)
 }
 
-/// Returns why the text can never be a JSON object, or `None` if it is one or may still become one.
+/// Returns why the text can never be a JSON object, or `None` if the text is a JSON object or may still become one.
 fn fault_of_text(call: &Call) -> Option<&'static str> {
     let text = &call.text;
     if call.custom || text.is_blank() {
@@ -166,7 +166,8 @@ fn is_name(name: &str) -> bool {
         && name.chars().all(fits)
 }
 
-/// Returns true if the text is one complete JSON value, assuming that nothing follows. A number then is complete.
+/// Returns true if the text is one complete JSON value, assuming that nothing follows. A number is then complete,
+/// because no more digits can follow.
 pub fn ends_whole(call: &Call) -> bool {
     call.text.automaton.finish() == Status::Complete
 }

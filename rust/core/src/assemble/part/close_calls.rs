@@ -10,11 +10,11 @@
 //! opening    drop the duplicate of a call that was opened with one id and closed with another
 //! identify   make ids unique, and mint missing ones
 //! ignore     remove a placeholder if the response ended without a finish reason
-//! order      by index if each call has one index of its own, otherwise by creation
+//! order      by index if each call has exactly one index and no two calls share one, otherwise by creation
 //! classify   complete, empty, incomplete or invalid, with a reason: `classify`
 //!
-//! The steps run in the order of the table. Each takes time linear in the number of calls and the length of their text.
-//! `CallsEnd` states what the finish reason means for the calls.
+//! The steps run in the order of the table. Each step takes time linear in the number of calls and the length of their
+//! text. `CallsEnd` states what the finish reason means for the calls.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::DisplacedKey;
@@ -42,8 +42,8 @@ use std::collections::HashSet;
 
 /// Closes every call of the choice that is not final yet, and emits its final event.
 ///
-/// `broken_off`: the input ended too early. A call with a fragment after the finish reason is then treated as
-/// truncated, unless its JSON is complete.
+/// `broken_off`: the input ended too early, so a call with a fragment after the finish reason is treated as truncated,
+/// unless its JSON is complete.
 pub fn close_calls(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -90,7 +90,8 @@ pub fn close_calls(
             ctx.report(Code::AMBIGUOUS_SAME_INDEX, call.part)?;
         }
     }
-    // Classify all calls before emitting any of them. If the policy raises for one call, the client then runs none.
+    // Classify all calls before emitting any of them, so that the client runs none of them if the policy raises for
+    // one.
     choice.list_owners();
     let closes = choice.calls.iter().any(|call| call.ended);
     let mut outcomes = Vec::with_capacity(ids.len());
@@ -233,7 +234,7 @@ fn drop_echoes(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResul
 }
 
 /// Drops a call that was opened but not closed, if a call that was closed but not opened has the same name and
-/// arguments. The two are one call with two ids.
+/// arguments. The two are the same call, which was sent with two ids.
 fn drop_openings(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
     let is_json = |call: &Call| call.is_complete() && !call.custom;
     let contents = |call: &mut Call| (call.name.clone(), call.canonical().into_owned());
@@ -324,7 +325,7 @@ fn unwrap(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> Pa
 }
 
 /// Removes a placeholder from the arguments, because the response has no finish reason and the real arguments may have
-/// been cut off. Keeps it if the token counts show that the response is complete.
+/// been cut off. Keeps the placeholder if the token counts show that the response is complete.
 fn ignore_placeholder(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) {
     let runs = ctx.switches().empty_call_without_reason == EmptyCall::Run;
     if runs || ctx.shared.is_counted() {
@@ -364,7 +365,7 @@ fn dedupe(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
         }
     }
     for group in groups.into_iter().filter(|group| group.len() > 1) {
-        // Calls that are already final are kept. Every other call that repeats one of these is dropped.
+        // Calls that are already final are kept. Every other call that repeats a final call is dropped.
         let judged = |slot: &usize| choice.get(*slot).is_some_and(|call| call.outcome.is_some());
         let (judged, others): (Vec<usize>, Vec<usize>) = group.into_iter().partition(judged);
         let mut contents: HashSet<String> = HashSet::new();
@@ -403,7 +404,7 @@ fn identify(
             first.outcome.is_none() && first.wire_id(last) == Some(wire.as_str())
         });
         let free = !ctx.shared.is_taken(&wire);
-        // Two calls received the id, even if it is only an alias of the earlier one.
+        // Two calls received the id, even if it is only an alias of the earlier call.
         ctx.shared.ids_given.insert(wire);
         (first, own && free)
     });

@@ -1,20 +1,22 @@
-//! Removes repeated text if each content delta contains all of the text so far (AM8). Off (`delta`) by default.
+//! Removes repeated text if each content delta contains all of the text so far (AM8). The default mode, `delta`, does
+//! not remove anything.
 //!
 //! `cumulative`: a piece that begins with the text so far replaces that text. `auto`: the same, but only once a piece
-//! has extended a text of at least `AUTO_FROM` characters. Neither is the default, because real text may happen to
-//! repeat itself.
+//! has extended a text of at least `AUTO_FROM` characters. Neither `cumulative` nor `auto` is the default, because real
+//! text may happen to repeat itself.
 
 use crate::json::Text;
 use crate::model::policy::ContentMode as Mode;
 use std::borrow::Cow;
 
-/// Minimum length in characters of a text that `auto` treats as repeated. A shorter text, such as "a" before "and", may
-/// begin a piece by chance.
+/// Minimum length in characters of a text that `auto` treats as repeated. The next piece may begin with a shorter text
+/// by chance, as "and" begins with "a".
 const AUTO_FROM: usize = 4;
 
 const BLANK: [u32; 5] = [0x20, 0x09, 0x0a, 0x0d, 0x0c];
 
-/// Removes repeated text from the content of one choice. A comparison takes time proportional to the piece.
+/// Removes repeated text from the content of one choice. Each comparison takes time proportional to the length of the
+/// piece.
 #[derive(Clone, Debug)]
 pub struct ContentMode {
     cumulative: bool,
@@ -22,7 +24,7 @@ pub struct ContentMode {
     pub reported: bool,
     /// `is_doubtful` has already returned true.
     doubted: bool,
-    /// The code points of the text so far. Each half of a split surrogate pair is one code point.
+    /// The code points of the text so far. Each half of a split surrogate pair counts as one code point.
     so_far: Vec<u32>,
 }
 
@@ -37,7 +39,7 @@ impl ContentMode {
     }
 
     /// AM13: returns true if the piece begins with the text so far, but that text is too short to be treated as
-    /// repeated. Returns true only once.
+    /// repeated. Returns true at most once.
     pub fn is_doubtful(&mut self, text: &Text<'_>) -> bool {
         let length = self.so_far.len();
         if self.doubted || self.cumulative || length == 0 || length >= AUTO_FROM {

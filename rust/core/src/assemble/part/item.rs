@@ -38,7 +38,7 @@ pub struct ItemPart {
     pub valued: bool,
     /// The sub-indexes of the deltas and the closing texts received for them.
     pub labels: Labels,
-    /// The stream closed the part. Its closing event may not be emitted before the item ends.
+    /// The stream closed the part, but the part's closing event may be emitted only later, when the item ends.
     pub closed: bool,
     /// A terminal list contains the part.
     pub restated: bool,
@@ -84,7 +84,7 @@ pub type ContentKind = (Channel, &'static str);
 /// A lookup table for the parts of an item, by channel, reasoning kind and sub-index.
 #[derive(Clone, Debug, Default)]
 pub struct SubIndexTable {
-    /// For each kind of content and sub-index, the parts that an event with this sub-index addressed.
+    /// For each kind of content and each sub-index, the parts that events with this sub-index addressed.
     by_sub: HashMap<(ContentKind, Option<i64>), BTreeSet<usize>>,
     last: Map<ContentKind, usize>,
 }
@@ -167,7 +167,7 @@ pub struct Item {
     pub index: Option<i64>,
     /// The item id that events report, if it differs from `item_id`.
     pub public_id: Option<Id>,
-    /// An opening event announced the item. Otherwise, the item was created for another event that referred to it.
+    /// An opening event announced the item. If false, the item was created for another event that referred to it.
     pub announced: bool,
     /// The item's opening event contained no part, so the item has its own closing event.
     pub opened_bare: bool,
@@ -181,7 +181,7 @@ pub struct Item {
     pub call: Option<usize>,
     /// The arguments in the call's opening event.
     pub snapshot: Option<Box<str>>,
-    /// Deltas with argument text have arrived, so the snapshot is used only if it is better than their text.
+    /// Deltas with argument text have arrived, so the snapshot is used only if it is more complete than their text.
     pub own_text: bool,
     /// The complete arguments have been received.
     pub valued: bool,
@@ -269,7 +269,8 @@ impl Item {
         self.parts.push(one);
     }
 
-    /// Counts one more id of the item. Returns false if the item has too many ids; the new id must then not be stored.
+    /// Counts one more id of the item. Returns false if the item has too many ids, in which case the new id must not be
+    /// stored.
     pub fn count_alias(&mut self) -> bool {
         self.aliases = self.aliases.saturating_add(1);
         usize::from(self.aliases) <= MAX_ALIASES

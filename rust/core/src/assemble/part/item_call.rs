@@ -35,9 +35,10 @@ use crate::model::event::WireFact;
 use crate::model::fault::Fault;
 use crate::model::spec::Code;
 
-/// An empty object is treated as a placeholder only if its JSON, including whitespace, has fewer bytes than this.
+/// An empty object is treated as a placeholder only if its JSON, including whitespace, has fewer bytes than this
+/// number.
 const SHORT: usize = 64;
-/// The beginning of the arguments that is missing if a gateway drops the first fragment.
+/// The beginning of the arguments that is lost if a gateway drops the first fragment.
 const LOST: &[u8] = b"{\"";
 
 /// The properties of a call other than its ids, name and arguments.
@@ -162,8 +163,8 @@ pub fn name_call(
     Ok(())
 }
 
-/// Stores the ids of an address that led to the item in the item's call. The first call id becomes the id of the call;
-/// other ids become aliases. `other`: an id that is reported as unstable.
+/// Stores the ids of an address that was resolved to the item in the item's call. The first call id becomes the id of
+/// the call; other ids become aliases. `other`: an id that is reported as unstable.
 pub fn note_ids(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -206,8 +207,8 @@ pub fn note_ids(
     }
 }
 
-/// Stores the arguments in the opening event as a snapshot. If the call already has other arguments, appends them
-/// instead.
+/// Stores the arguments in the opening event as a snapshot. If the call already has different arguments, appends the
+/// arguments of the event to them instead.
 pub fn hold(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -233,7 +234,7 @@ pub fn hold(
     Ok(())
 }
 
-/// Applies one delta with argument text. Reports it as late if the call has its complete arguments.
+/// Applies one delta with argument text. Reports the delta as late if the call already has its complete arguments.
 pub fn add_arguments(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -47,8 +47,8 @@ pub fn end_item(
     Ok(())
 }
 
-/// Ends all open items of a choice that has ended, and closes their parts. `close_calls` closes their calls later, all
-/// together. `ended`: the choice was not truncated.
+/// Ends all open items of a choice that has ended, and closes their parts. The calls of these items are closed later,
+/// all together, by `close_calls`. `ended`: the choice was not truncated.
 pub fn end_items(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, ended: bool) -> ParseResult {
     for position in 0..choice.item_index.filled.len() {
         let item = choice.item_index.filled.get(position).copied();

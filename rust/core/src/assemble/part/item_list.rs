@@ -3,11 +3,12 @@
 //!
 //! Events are emitted in the order of the list, so that a client receives the parts in the order of the item:
 //!
-//! 1  A listed part adds its annotations and metadata to the streamed part that it matches. If it matches no part, it
-//!    opens a new part.
+//! 1  A listed part adds its annotations and metadata to the streamed part that it matches. A listed part that matches
+//!    no streamed part opens a new part.
 //! 2  The last listed part that matches a streamed part corrects the text of that part and closes it.
 //! 3  At the end of the list, the streamed parts that it does not contain become empty, in the order in which they
-//!    opened. They close with the item. This comes last because a later listed part may still match.
+//!    opened. These parts close with the item. Step 3 comes last, because a later listed part may still match such a
+//!    streamed part.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::item::PartPosition;
@@ -42,7 +43,7 @@ pub struct TextList {
 
 impl TextList {
     /// Plans how the listed parts are applied to the streamed parts. `entry`: one of the listed parts; `texts`: the
-    /// texts of all of them.
+    /// texts of all listed parts.
     pub fn new(choice: &Choice, item: usize, entry: &ListedPart<'_>, texts: &[&str]) -> TextList {
         let part_positions: Vec<PartPosition> = part_positions_like(choice, item, entry).collect();
         let parts: Vec<StreamedPart> = part_positions
@@ -74,8 +75,8 @@ impl TextList {
         }
     }
 
-    /// Applies the listed part with this number. The parts must be applied in order. `again`: the list is a terminal
-    /// list.
+    /// Applies the listed part with this number. The listed parts must be applied in order. `again`: the list is a
+    /// terminal list.
     pub fn apply_entry(
         &mut self,
         ctx: &mut RuleContext<'_, '_>,

@@ -1,8 +1,8 @@
 //! Splits an item if the stream turns out to use one call id for several calls at different indexes (AM3).
 //!
 //! `SharedId` collects the text of each index and detects that there were several calls. This module then creates an
-//! item for each additional call. It applies only if calls have no item id (Anthropic blocks), because an item id would
-//! identify the call.
+//! item for each additional call. An item is split only if calls have no item id (Anthropic blocks), because an item id
+//! would identify the call.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::append_arguments::FragmentIdentity;
@@ -19,7 +19,7 @@ use crate::model::fault::Fault;
 use crate::model::policy::ParallelHeaders;
 use crate::model::spec::Code;
 
-/// Starts to collect the text of each index, because an open call was announced again at an index that is not its own.
+/// Starts to collect the text of each index, because an open call was announced again at a different index.
 pub fn share_id(
     ctx: &RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -45,7 +45,7 @@ pub fn share_id(
         .shared_id
         .get_or_insert_with(|| Box::new(SharedId::new(first, text)));
     shared_id.announce(index);
-    // If text overflows later at either index (A8), it therefore belongs to a second call.
+    // Text that overflows later at either index (A8) will belong to a second call.
     call.announced_again.insert(Some(first));
     call.announced_again.insert(Some(index));
 }
@@ -114,7 +114,8 @@ pub fn resolve_shared_id(
     Ok(true)
 }
 
-/// Creates an item, at the call's index, for each call from position `count` in the list of calls on. Reports AM3.
+/// Creates an item for each call at position `count` or later in the list of calls. The item has the index of its call.
+/// Reports AM3.
 fn adopt(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

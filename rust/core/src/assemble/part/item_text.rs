@@ -2,10 +2,11 @@
 //! and updates its text.
 //!
 //! Several parts may be open at the same time. A part begins with its opening event or, without one, with its first
-//! text. Text in the opening event is held back until the deltas show whether they repeat or continue it: they repeat it
-//! if together they begin with all of it, and continue it otherwise, even if the part ends while they equal its
-//! beginning. Complete text in a later event replaces the streamed text. A reasoning part of an item with an id closes
-//! with the item, because encrypted content may still arrive.
+//! text. Text in the opening event is held back until the deltas show whether they repeat or continue it. If the joined
+//! text of the deltas begins with all of the held text, the deltas repeat it. In every other case, the deltas continue
+//! the held text, even if the part ends while they equal only its beginning. Complete text in a later event replaces
+//! the streamed text. A reasoning part of an item with an id closes with the item, because encrypted content may still
+//! arrive.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::leave;
@@ -26,7 +27,7 @@ use crate::model::spec::Code;
 use crate::model::unmodelled::Unmodelled;
 use std::borrow::Cow;
 
-/// Maximum number of parts with which a complete text that has an unknown sub-index is compared.
+/// Maximum number of parts that are compared with a complete text whose sub-index is unknown.
 const CANDIDATES: usize = 64;
 
 /// The channel, reasoning kind and sub-index of a part to create.
@@ -131,9 +132,9 @@ impl Choice {
 
 /// Returns the part of the item that a delta with this sub-index belongs to.
 ///
-/// This is the last part that an event with the same `sub` addressed. If there is none, it is the last part of the
-/// channel, because some gateways send a new `content_index` in every delta. Returns `None` instead if that part is
-/// closed, if its complete text was received, or if two of its deltas in a row had the same `sub`.
+/// The last part that an event with the same `sub` addressed takes precedence. If there is none, returns the last part
+/// of the channel, because some gateways send a new `content_index` in every delta. Returns `None` if the last part of
+/// the channel is closed, if its complete text was received, or if two of its deltas in a row had the same `sub`.
 pub fn find_part(
     choice: &Choice,
     item: usize,
@@ -174,8 +175,8 @@ pub fn find_part(
 
 /// Returns the part of the item that a complete text with this sub-index belongs to.
 ///
-/// This is the part that an event with the same `sub` addressed. If there is none, it is the first part with the same
-/// text whose complete text has not been received yet. Otherwise, it is the part that a delta would belong to.
+/// The part that an event with the same `sub` addressed takes precedence. Next comes the first part with the same text
+/// whose complete text has not been received yet. As a last resort, returns the part that a delta would belong to.
 pub fn find_whole(
     choice: &mut Choice,
     item: usize,
@@ -327,8 +328,8 @@ pub fn repeat_open_part(
 }
 
 /// Records that the stream opened an item without an id again after closing it, so the following events may repeat its
-/// parts. Returns false if this is a new item instead: the old one is open, had no opening event of its own, or has no
-/// text.
+/// parts. Returns false if the event opens a new item instead, because the old item is open, had no opening event, or
+/// has no text.
 pub fn repeat_item(choice: &mut Choice, item: usize) -> bool {
     let record = choice.item_index.get(item);
     if record.is_none_or(|record| record.open || record.item_id.is_some() || !record.opened_bare) {
@@ -409,8 +410,8 @@ pub fn report_late_part(
     ctx.report(Code::LATE_DELTA, part.part)
 }
 
-/// Reports each repetition of a closed part that was still incomplete when the choice ended. They were dropped, because
-/// no event showed that they were new text.
+/// Reports each repetition of a closed part that was still incomplete when the choice ended. The repeated text was
+/// dropped, because no event showed that it was new text.
 pub fn report_unfinished_repetitions(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -442,8 +443,8 @@ pub fn put_metadata(
     ctx.spend_growth(more)
 }
 
-/// Stores annotations, a signature and encrypted content of a part. Annotations are added to earlier ones; the other
-/// two replace earlier values.
+/// Stores annotations, a signature and encrypted content of a part. Annotations are added to earlier annotations. A
+/// signature or encrypted content replaces the earlier value.
 pub fn annotate(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -476,7 +477,8 @@ pub fn annotate(
     Ok(())
 }
 
-/// Applies one text delta to the part. Reports it as late if the part is closed or has its complete text.
+/// Applies one text delta to the part. Reports the delta as late if the part is closed or already has its complete
+/// text.
 pub fn add_text(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -558,8 +560,8 @@ fn show(
 /// Sets the complete text of a part, as a closing event or a list contains it. If the complete text begins with the
 /// streamed text, the rest is emitted as a delta; otherwise, a conflict is reported.
 ///
-/// If the deltas of the part had several sub-indexes, the complete text may belong to the deltas with `sub` alone; it
-/// is then stored until the part ends.
+/// If the deltas of the part had several sub-indexes, the complete text may belong only to the deltas with the
+/// sub-index `sub`, so it is stored until the part ends.
 pub fn set_whole_text(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -636,8 +638,8 @@ pub fn conflict(
         .diagnose(Code::CONFLICT, Some(part.part), part.channel.name())
 }
 
-/// Closes a part because the stream closed it. `alone`: no more content of its item follows. Otherwise, the part may
-/// stay open until the item ends.
+/// Closes a part because the stream closed it. `alone`: no more content of its item follows. If more content may
+/// follow, the part may stay open until the item ends.
 pub fn close_part(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -715,7 +717,7 @@ pub fn end_part(
     Ok(())
 }
 
-/// Ends all open parts of an item. The last one gets the encrypted content and the metadata. `whole`: the item was not
+/// Ends all open parts of an item. The last part gets the encrypted content and the metadata. `whole`: the item was not
 /// truncated.
 pub fn finish_item(
     ctx: &mut RuleContext<'_, '_>,

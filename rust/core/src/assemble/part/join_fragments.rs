@@ -12,7 +12,7 @@ use crate::assemble::rule_context::RuleContext;
 use crate::model::spec::Code;
 use std::collections::HashMap;
 
-/// Maximum number of bytes to examine, as a multiple of the total text size. It keeps the search linear even for
+/// Maximum number of bytes to examine, as a multiple of the total text size. The limit keeps the search linear even for
 /// hostile streams.
 const COST: usize = 8;
 
@@ -121,8 +121,8 @@ fn is_open(call: &Call) -> bool {
     !call.custom && !call.is_empty() && call.text.is_unfinished()
 }
 
-/// Drops the call `other`, and adds its ids, name and metadata to the call `slot`. The caller has already moved its
-/// text.
+/// Drops the call `other`, and adds its ids, name and metadata to the call `slot`. The caller has already moved the
+/// text of `other`.
 pub fn merge_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize, other: usize) {
     call_events::retract(ctx.out, choice, other);
     let Some(gone) = choice.get_mut(other) else {

@@ -21,9 +21,9 @@ pub enum Labels {
 pub struct Runs {
     /// The label of each run, and the offset in the part's text at which the run starts.
     runs: Vec<(Option<i64>, usize)>,
-    /// Each closing text and its label, in order of arrival.
+    /// The closing texts and their labels, in order of arrival.
     closes: Vec<(Option<i64>, String)>,
-    /// Each unknown label of a closing event, and the known label with the same text.
+    /// The labels that only closing events have, each with the label of the deltas that have the same text.
     aliases: Vec<(Option<i64>, Option<i64>)>,
 }
 
@@ -79,7 +79,8 @@ impl Labels {
 
     /// Stores the closing text of a label. Returns false and stores nothing if no run has this label or this text.
     ///
-    /// A label that no delta had is treated as the first label that has this text and no closing text yet.
+    /// If no delta had this label, the closing text is stored for the first label that has the same text and no closing
+    /// text yet.
     pub fn note_close(&mut self, label: Option<i64>, text: &str, value: &str) -> bool {
         let Labels::Several(all) = self else {
             return false;
@@ -115,7 +116,7 @@ impl Labels {
     }
 
     /// Returns the text of the part in which closing texts replace the deltas of their labels, or `None` if there are
-    /// none. A single closing text that differs from the deltas of its label is the text of the whole part.
+    /// no closing texts. A single closing text that differs from the deltas of its label is the text of the whole part.
     pub fn closed_text(&self, text: &str) -> Option<String> {
         let Labels::Several(all) = self else {
             return None;

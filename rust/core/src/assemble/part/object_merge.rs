@@ -2,7 +2,7 @@
 //!
 //! `ObjectMerge` merges arguments. For each key, a string that begins with the previous string replaces it, any other
 //! string is appended to it, and a value of another type replaces the previous value. `RawMembers` keeps the last value
-//! of each key. A merge takes time proportional to the new object; the whole text is built only on demand.
+//! of each key. A merge takes time proportional to the size of the new object; the whole text is built only on demand.
 
 use crate::assemble::part::canonical_json::canonical;
 use crate::assemble::part::canonical_json::is_whole;
@@ -15,8 +15,8 @@ use crate::model::lazy_box::blank;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Returns the key of each member and the JSON text of its value, in order. A repeated key has its last value, at the
-/// position of the first.
+/// Returns the key of each member and the JSON text of its value, in order. A repeated key appears once, at its first
+/// position and with its last value.
 fn members(raw: &str) -> Vec<(Cow<'_, str>, &str)> {
     let mut found: Vec<(Cow<'_, str>, &str)> = Vec::with_capacity(FEW);
     // The text was already validated, so this cannot fail. A failure would only end the list.
@@ -236,7 +236,8 @@ fn inside(text: &str) -> Option<&str> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Growth {
     pub bytes: i64,
-    /// The number of values that are stored separately. A single object is stored as one text and has none.
+    /// The number of values that are stored separately. A single object is stored as one text, so it has no such
+    /// values.
     pub entries: i64,
 }
 
@@ -250,7 +251,7 @@ impl Growth {
     }
 }
 
-/// The members of several raw JSON objects. Each key has its last value that is not null.
+/// The members of several raw JSON objects. The value of a key is the last one received that is not null.
 #[derive(Clone, Debug, Default)]
 pub struct RawMembers {
     /// The JSON text of the first object, as `text` returns it. Usually, there is only one object.
@@ -372,8 +373,8 @@ fn written_length(members: &[(impl AsRef<str>, impl AsRef<str>)]) -> usize {
     1 + lengths.sum::<usize>()
 }
 
-/// Returns true if `written` would return exactly `raw`, the text of an object with these members. This requires
-/// that no key contains escapes, that no key is repeated, and that no whitespace separates members.
+/// Returns true if `written` would return exactly `raw`, the text of an object with these members. The result is true
+/// only if no key contains escapes, no key is repeated, and no whitespace separates members.
 fn is_written(raw: &str, members: &[(Cow<'_, str>, &str)]) -> bool {
     let plain = |(key, _): &(Cow<'_, str>, &str)| matches!(key, Cow::Borrowed(_));
     !members.is_empty() && members.iter().all(plain) && raw.len() == written_length(members)

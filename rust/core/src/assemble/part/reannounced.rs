@@ -1,10 +1,10 @@
 //! Handles tool calls that are announced again, and decides whether this means the same call or a second call.
 //!
-//! open    It is the same call: its ids become aliases, and its text goes through the argument rules. An overflow (A8)
-//!         is a second call.
-//! closed  The new text is collected without events until the item closes or the choice ends. A first call
-//!         without text gets this text. Both are the same call if no new text arrived, or if the names and arguments
-//! are equal. Otherwise, it is a second call.
+//! - If the earlier call is still open, the announcement means the same call: its ids become aliases, and its text
+//!   goes through the argument rules. An overflow (A8) is a second call.
+//! - If the earlier call is closed, the new text is collected without events until the item closes or the choice ends.
+//!   A first call without text gets this text. The announcement means the same call if no new text arrived, or if the
+//!   names and arguments are equal. In every other case, the announcement means a second call.
 //!
 //! An event with the same id but another name always belongs to a second call, unless it closes an open call with that
 //! name.
@@ -24,8 +24,8 @@ use crate::assemble::rule_context::RuleContext;
 use crate::model::delta::Address;
 use crate::model::spec::Code;
 
-/// Returns true if the event is about a different call from `call`. It is if its name differs, or if its call id
-/// differs and the call's arguments are complete.
+/// Returns true if the event is about a call other than `call`, because the names differ, or because the call ids
+/// differ and the arguments of `call` are complete.
 pub fn is_another(call: &Call, address: &Address<'_>, name: Option<&str>) -> bool {
     if name.is_some_and(|name| !call.name.is_empty() && name != call.name) {
         return true;
@@ -36,9 +36,9 @@ pub fn is_another(call: &Call, address: &Address<'_>, name: Option<&str>) -> boo
 }
 
 /// Returns true if a closing event with this address closes the open call of the item. The call ids must be equal or,
-/// if one is missing, the item ids. The name does not matter.
+/// if one is missing, the item ids. The name of the call does not matter.
 ///
-/// The AI SDK may rename a call between its opening event and its closing event, when it repairs the call.
+/// The AI SDK may rename a call between its opening and closing events, when it repairs the call.
 pub fn is_own_close(choice: &Choice, item: usize, address: &Address<'_>) -> bool {
     let (Some(record), Some(call)) = (choice.item_index.get(item), choice.call_of(item)) else {
         return false;
@@ -118,7 +118,7 @@ pub fn report_reannounced(
     let Some((record, call)) = choice.item_call_mut(item) else {
         return Ok(());
     };
-    // If text overflows later (A8), it therefore belongs to a second call.
+    // Text that overflows later (A8) will belong to a second call.
     call.announced_again.insert(None);
     if std::mem::replace(&mut record.again_reported, true) {
         return Ok(());

@@ -1,8 +1,8 @@
 //! Determines whether a call id that is announced at several indexes (AM3) belongs to one call or to several.
 //!
-//! The text of each index is collected in addition to the call's joined text. There were several calls if the joined
-//! text is not valid JSON but the text of each index is. There was only one call if the text of any index cannot be
-//! JSON.
+//! The text of each index is collected in addition to the call's joined text. The id belongs to several calls if the
+//! joined text is not valid JSON but the text of each index is. The id belongs to one call if the text of any index
+//! cannot be JSON.
 
 use crate::json::Automaton;
 use crate::json::Root;
@@ -39,7 +39,7 @@ pub struct SharedId {
     /// Number of indexes with text. `whole` is the number of indexes whose text is a complete object.
     filled: usize,
     whole: usize,
-    /// The indexes were found to belong to one call, which has all of the text. Text is then no longer collected by
+    /// The indexes were found to belong to one call, which has all of the text. If true, text is no longer collected by
     /// index.
     pub closed: bool,
 }

@@ -1,6 +1,6 @@
 //! The text, reasoning and refusal parts of one choice: opens, extends and closes them, and removes repeated text.
 //!
-//! Only one part is open at a time. It closes when a piece for another channel or a tool call arrives.
+//! Only one part is open at a time. The open part closes when a piece for another channel or a tool call arrives.
 
 use crate::assemble::part::content_mode::ContentMode;
 pub use crate::assemble::part::text::Attributes;
@@ -19,7 +19,7 @@ use crate::model::policy::ContentMode as Mode;
 use crate::model::spec::Code;
 use std::collections::HashSet;
 
-/// The amount of text received in one channel (text, reasoning or refusal). Texts with different amounts need not be
+/// The amount of text received in one channel (text, reasoning or refusal). Texts of different lengths need not be
 /// compared.
 #[derive(Clone, Copy, Debug, Default)]
 struct ChannelLength {
@@ -385,8 +385,8 @@ impl TextParts {
         Ok(())
     }
 
-    /// Adds a non-empty piece of text on the fast path, if `goes_on` returns true. Otherwise returns false and changes
-    /// nothing.
+    /// Adds a non-empty piece of text on the fast path, if `goes_on` returns true. If it does not, returns false and
+    /// changes nothing.
     #[inline]
     pub fn go_on(&mut self, ctx: &mut RuleContext<'_, '_>, text: &str) -> Result<bool, Fault> {
         if text.is_empty() || !self.goes_on() {

@@ -39,7 +39,7 @@ pub fn learn(
     note_ids(ctx, choice, item, address, other)
 }
 
-/// Returns the lookup tables with which a terminal list is matched. They are built on the first call.
+/// Returns the lookup tables with which a terminal list is matched. The first call builds the tables.
 pub fn restatement(choice: &mut Choice) -> Box<Restatement> {
     match choice.item_index.restated.take() {
         Some(known) => known,
@@ -64,7 +64,7 @@ fn make_room(
         if !record.open || record.item_id.is_some() {
             continue;
         }
-        // A call with incomplete arguments stays open, because more of them may arrive with its call id.
+        // A call with incomplete arguments stays open, because more arguments may arrive with its call id.
         let half = choice.call_of(before).is_some_and(|call| {
             record.first.is_some() || (call.text.is_unfinished() && !call.is_empty())
         });
@@ -171,8 +171,8 @@ pub fn item_of_opening(
     Ok(item)
 }
 
-/// Returns the item that was found for an event, after storing the ids of the address. Creates the item if none was
-/// found (`item`).
+/// Returns the item that was found for an event (`item`), after storing the ids of the address in it. Creates an item
+/// if none was found.
 pub fn known_item(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -189,7 +189,7 @@ pub fn known_item(
     }
 }
 
-/// Returns the item that a delta of a call refers to. If there is none and the delta has content (`brings`), creates
+/// Returns the item that a delta of a call refers to. If no item is found and the delta has content (`brings`), creates
 /// the item.
 pub fn addressed_call(
     ctx: &mut RuleContext<'_, '_>,
@@ -272,8 +272,8 @@ pub fn diverged(
     Ok(new)
 }
 
-/// Ends an item that repeated only the beginning of a part, and opens a new part with its text. Returns false if no
-/// part was repeated in this way.
+/// Ends an item that repeated only the beginning of a part, and opens a new part with the repeated text. Returns false
+/// if no part had only its beginning repeated.
 pub fn end_shorter_repetition(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -21,7 +21,7 @@ use crate::model::policy::ParallelHeaders;
 use crate::model::policy::SameIndexNewId;
 use crate::model::spec::Code;
 
-/// Returns the decision on a fragment, by the first rule of the decision table that applies.
+/// Returns the decision on a fragment, according to the first applicable rule of the decision table.
 pub fn decide(ctx: &RuleContext<'_, '_>, choice: &mut Choice, incoming: &Incoming<'_>) -> Decision {
     if let Some(identity) = incoming.id {
         return match choice.by_id.get(identity).copied() {
@@ -210,7 +210,7 @@ fn new_id(ctx: &RuleContext<'_, '_>, choice: &mut Choice, incoming: &Incoming<'_
         relation == Some(Relation::Fragment) && ctx.shared.settings.tools.begins(&bound.name, name);
     if matches!(relation, Some(Relation::Same | Relation::Late)) || proven {
         if bound.is_empty() && relation == Some(Relation::Same) {
-            // AM1: either this is a parallel call, or the stream sends a new id in every delta of one call.
+            // AM1: the new id means a parallel call, unless the stream sends a new id in every delta of one call.
             if ctx.switches().same_index_new_id_same_name_empty == SameIndexNewId::Merge {
                 return Decision::join("R2d", slot);
             }
@@ -295,7 +295,7 @@ fn bound(
 }
 
 /// Returns true if the complete call is being repeated (R1e) or was announced again at the index (R1g). The next text
-/// is then held back, or opens a second call with the same id.
+/// is then held back (R1e), or opens a second call with the same id (R1g).
 fn second_is_due(call: &Call, index: Option<i64>) -> bool {
     call.text.replayed > 0 || (call.id.is_some() && call.announced_again.contains(&index))
 }
@@ -410,7 +410,7 @@ fn one_of_several(choice: &Choice, incoming: &Incoming<'_>) -> Option<Code> {
     (several && !incoming.payload.is_empty()).then_some(Code::AMBIGUOUS_ORPHAN_INDEX)
 }
 
-/// Assigns a fragment without id, name and payload to the last addressed call. If there is none, the fragment is
+/// Assigns a fragment that has no id, name or payload to the last addressed call. If there is none, the fragment is
 /// ignored.
 fn latest_or_nothing(choice: &Choice, rule: &'static str) -> Decision {
     match choice.latest.and_then(|slot| choice.get(slot)) {

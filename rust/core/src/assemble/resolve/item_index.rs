@@ -1,7 +1,7 @@
 //! Finds the item that the address of an event refers to.
 //!
-//! The rules a to f are tried in order. The first id of an item remains the id that events report; any other id of an
-//! address that led to the item becomes an alias. Every lookup takes constant time.
+//! The rules a to f are tried in order. Events always report the first id of an item. Any other id of an address that
+//! was resolved to the item becomes an alias. Every lookup takes constant time.
 //!
 //! a   `item_id` is known, or one half of an id `call|item` is; a call is also found if `item_id` is its call id
 //! b   `call_id` is the id of a call (if several calls have it, the one that the index is bound to)
@@ -53,7 +53,7 @@ pub struct ItemIndex {
     pub filled: Vec<usize>,
     /// The kind of the item that was created last.
     pub last_kind: Option<ItemKind>,
-    /// The message began again, so blocks may repeat earlier ones at the same index.
+    /// The message began again, so blocks may repeat earlier blocks at the same index.
     pub may_repeat: bool,
     /// Lookup tables that match a terminal list with the streamed content; `None` until a terminal list arrives.
     pub restated: Option<Box<Restatement>>,
@@ -82,8 +82,8 @@ impl ItemIndex {
         !self.items.is_empty()
     }
 
-    /// Returns true if there is at least one item, all items are closed, and the last one is not reasoning, which alone
-    /// is not a response.
+    /// Returns true if there is at least one item, all items are closed, and the last one is not reasoning. Reasoning
+    /// alone is not a response.
     pub fn all_closed(&self) -> bool {
         self.is_used() && self.open.len() == 0 && self.last_kind != Some(ItemKind::Reasoning)
     }
@@ -264,8 +264,8 @@ impl ItemIndex {
 
     /// Returns the item of a call with this id from an earlier step, if the call has no result yet.
     ///
-    /// Until its result arrives, the id of such a call cannot refer to another call. Afterwards, a later step may reuse
-    /// the id, because each step is a separate model response.
+    /// Until the result of a call arrives, its id cannot refer to another call. After the result, a later step may
+    /// reuse the id, because each step is a separate model response.
     fn unanswered(&self, calls: &[Call], call_id: &str) -> Option<usize> {
         let item = self.resolve_alias(*self.earlier.get(call_id)?);
         let call = self.call(calls, item)?;
@@ -304,7 +304,8 @@ impl ItemIndex {
         Some(self.resolve_alias(*found))
     }
 
-    /// Returns the earlier item if both turned out to have the same call, otherwise the given item.
+    /// Returns the earlier item that turned out to have the same call as the given item, or the given item if there is
+    /// none.
     pub fn resolve_alias(&self, item: usize) -> usize {
         self.get(item)
             .and_then(|item| item.alias_of)
@@ -312,7 +313,7 @@ impl ItemIndex {
     }
 
     /// Returns the closed item at the index, if the message or the item began again and the event may repeat this item.
-    /// Items with ids are never repeated this way.
+    /// An item with an id is never repeated in this way.
     pub fn repeated_at(&self, kind: ItemKind, address: &Address<'_>) -> Option<usize> {
         if address.item_id.is_some() {
             return None;
@@ -323,7 +324,7 @@ impl ItemIndex {
         (repeats && !record.open && record.item_id.is_none()).then_some(item)
     }
 
-    /// Records that the message began again, so the following items may repeat earlier ones at the same index.
+    /// Records that the message began again, so the items that follow may repeat earlier items at the same index.
     pub fn begin_again(&mut self) {
         self.may_repeat = true;
         for item in self.opened_here() {
@@ -399,8 +400,8 @@ impl ItemIndex {
         Some(latest)
     }
 
-    /// Returns true if several calls are open and nothing in the address identifies one of them. The latest open call
-    /// is then only a guess.
+    /// Returns true if several calls are open and nothing in the address identifies one of them, so that choosing the
+    /// latest open call is only a guess.
     pub fn is_guess(&self, address: &Address<'_>) -> bool {
         address.item_id.is_none()
             && address.call_id.is_none()

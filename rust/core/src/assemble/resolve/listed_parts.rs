@@ -7,8 +7,8 @@
 //!     otherwise the first free one.
 //! 2b  If there is no such entry and other parts are still open, the part is matched with the start of an entry: the
 //!     one at its position, otherwise the first free one. The open parts get the rest of that entry.
-//! 2c  If neither applies, the part keeps its text. The entry at its position is then skipped, unless an open part has
-//!     the same text as that entry.
+//! 2c  If neither 2a nor 2b applies, the part keeps its text. The entry at its position is then skipped, unless an open
+//!     part has the same text as that entry.
 //! 3   Open parts are matched with the remaining entries in order, equal texts first. An entry between two parts is
 //!     added to the part before it. Entries at the end become new parts, or are added to the last part if its deltas
 //!     had several sub-indexes.
@@ -270,8 +270,9 @@ impl Plan {
     }
 }
 
-/// Returns a position in the longer list `others` for each text of the shorter list `fewer`, in ascending order. It is
-/// the position of the first equal text that leaves enough positions for the other texts, or else the next position.
+/// Returns a position in the longer list `others` for each text of the shorter list `fewer`, in ascending order. Each
+/// position is that of the first equal text that leaves enough positions for the other texts, or else the next free
+/// position.
 fn matched(fewer: &[&str], others: &[&str]) -> Vec<usize> {
     let mut by_text: HashMap<&str, VecDeque<usize>> = HashMap::new();
     for (position, text) in others.iter().enumerate() {

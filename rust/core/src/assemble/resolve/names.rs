@@ -1,5 +1,5 @@
-//! Determines how a tool name that arrives for a call relates to the call's name: the same, longer, its next piece, or
-//! another tool's name.
+//! Determines how a tool name that arrives for a call relates to the call's name: it may be the same name, a longer
+//! name, the next piece of the name, or the name of another tool.
 //!
 //! The result depends only on the names, the request's tool list, and how far the arguments have progressed.
 
@@ -33,9 +33,9 @@ pub enum Progress {
 ///
 /// Without a tool list, a different name is a piece of the call's name until argument text arrives, and the name of
 /// another tool after that. A longer name that begins with the call's name replaces it until the arguments are
-/// complete. A tool list takes precedence. If both names together begin a tool's name, the arriving name is a piece. If
-/// only the longer name is in the list, it replaces the call's name at any time. If both names are in the list, they
-/// belong to two calls.
+/// complete. If the caller supplied a tool list, the list takes precedence over these rules. If both names together
+/// begin a tool's name, the arriving name is a piece. If only the longer name is in the list, it replaces the call's
+/// name at any time. If both names are in the list, they belong to two calls.
 pub fn relate(current: &str, arriving: &str, tools: &Tools, progress: Progress) -> Relation {
     if current.is_empty() {
         return Relation::Late;

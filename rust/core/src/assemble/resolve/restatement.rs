@@ -1,15 +1,15 @@
-//! Lookup tables that find the streamed part or call with the same content as one in a terminal list.
+//! Lookup tables that find the streamed part or call whose content equals that of a part or call in a terminal list.
 
 use crate::assemble::part::item::PartPosition;
 use crate::model::delta::Channel;
 use crate::model::delta::ItemKind;
 use std::collections::HashMap;
 /// The streamed parts and calls, by content. The tables are built once, when a terminal list begins, so that a listed
-/// part or call is found without a scan of all streamed ones.
+/// part or call can be found without scanning all streamed parts and calls.
 #[derive(Clone, Debug, Default)]
 pub struct Restatement {
-    /// The content that is not in the tables yet. It is added to them when a listed part or call is first not found by
-    /// its address, which is rare.
+    /// The content that is not in the tables yet. This content is added to the tables only when a listed part or call
+    /// is not found by its address, which is rare.
     pub(crate) streamed: Vec<StreamedContent>,
     pub(crate) parts: HashMap<(ItemKind, Channel, String), Vec<PartPosition>>,
     pub(crate) calls: HashMap<(String, String), Vec<usize>>,

@@ -5,11 +5,11 @@ use crate::assemble::part::item::PartPosition;
 /// Counts the changes to choices, so that a route that was cached before a change is not used after it.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeCounter {
-    /// The number of changes after which an address may identify another part or call. Pieces that only extend text do
-    /// not count.
+    /// Counts the changes after which an address may identify another part or call. Pieces that only extend text do not
+    /// count.
     pub(crate) routes: u64,
-    /// The number of changes after which the rules may treat the next piece differently. While this number is the same,
-    /// a part or call to which one piece was simply appended accepts the next piece in the same way.
+    /// Counts the changes after which the rules may treat the next piece differently. While this number is the same, a
+    /// part or call to which one piece was simply appended accepts the next piece in the same way.
     pub(crate) rules: u64,
 }
 impl ChangeCounter {

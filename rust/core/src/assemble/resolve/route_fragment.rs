@@ -28,7 +28,7 @@ use crate::model::limits::as_len;
 use crate::model::spec::Code;
 use std::borrow::Cow;
 
-/// R3c3: the number of list positions for which the last call is stored.
+/// R3c3: maximum number of list positions for which the last call is stored.
 const MAX_POSITIONS: u32 = 4096;
 
 /// Applies one tool-call fragment from the wire to the choice.

@@ -20,7 +20,7 @@ use std::collections::HashSet;
 pub(crate) struct Literals {
     prefix: String,
     quote: String,
-    /// True if the tool's schema determines the type of a quoted value. Otherwise, a quoted value is a string.
+    /// True if the tool's schema determines the type of a quoted value. If false, every quoted value is a string.
     is_typed: bool,
 }
 
@@ -167,7 +167,8 @@ fn begin_member(reading: &mut Reading, key: String) -> Parse<()> {
     }
 }
 
-/// Begins a value. Writes a comma before it, unless it is the first item of a list or the value of a member.
+/// Begins a value. Writes a comma before the value, unless the value is the first item of a list or belongs to a
+/// member.
 ///
 /// The comma before a member was already written before its key.
 fn begin_value(reading: &mut Reading) {

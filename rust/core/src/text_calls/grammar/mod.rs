@@ -1,4 +1,4 @@
-//! Parses the calls in a block. There is one parser for each form in which calls are written (`shape`).
+//! Parses the calls in a block. Each form in which calls are written (`shape`) has a parser.
 
 pub(crate) mod braces;
 pub(crate) mod harmony;

@@ -1,6 +1,6 @@
 //! Parses calls with a tag for each parameter: `<invoke name="f"><parameter name="k">v</parameter></invoke>`.
 //!
-//! This is not XML: a value is raw text up to the closing tag of its parameter, and entities are not decoded.
+//! The form is not XML: a value is raw text up to the closing tag of its parameter, and entities are not decoded.
 
 use crate::text_calls::entry::Entry;
 use crate::text_calls::grammar::add_member;
@@ -219,7 +219,7 @@ impl Tags {
         add_member(reading, value)
     }
 
-    /// Returns true, and reads the literal before the object, if an object comes next that replaces all parameters.
+    /// Reads the literal before an object that replaces all parameters and returns true, if such an object comes next.
     fn takes_object(&self, reading: &mut Reading, text: &str) -> Parse<bool> {
         match &self.object {
             Some([before, _]) => reading.take(text, before),
@@ -248,7 +248,7 @@ impl Tags {
 /// Empty literals, for families that define no literals around an object.
 static NOTHING: [String; 2] = [String::new(), String::new()];
 
-/// Reads one of the literals if it comes next, and returns true. Otherwise, returns false.
+/// Reads one of the literals and returns true, if one of them comes next. Otherwise, returns false.
 fn takes_any(reading: &mut Reading, text: &str, literals: &[String]) -> Parse<bool> {
     for literal in literals {
         if reading.take(text, literal)? {

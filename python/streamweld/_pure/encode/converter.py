@@ -59,7 +59,7 @@ class Converter:
             raise UsageError(_SAME.format(target))
         self._target = target
         # Maximum number of bytes to read before the dialect is detected. The number is limited because the caller may
-        # have to keep these bytes.
+        # have to store these bytes.
         self._cap: int | None = config["limits"]["max_event_bytes"]
         self._taken = 0  # number of bytes read before the dialect was detected
         self._parser = Parser(source, config)
@@ -71,7 +71,7 @@ class Converter:
         self._tool_ids = None if form is None else ToolIds(self._context.mint, *form)
         self._encoder = load_encoder(target)(self._context)
         self._carriers = Carriers(target) if target in CARRYING else None
-        # The held calls, or None if the server of the source does not run calls that look like calls for the client.
+        # The held calls, or None if servers of the source's dialect do not run calls that appear to be for the client.
         # Before the dialect is detected, nothing is held.
         self._held = HeldCalls(config["tools"]) if source == "auto" or holds(source) else None
         self._parser.out.on_request_tools = None if self._held is None else self._held.add_client_tools

@@ -52,7 +52,7 @@ pub struct Converter {
     error: Option<Fault>,
     max_diagnostics: usize,
     /// Maximum number of bytes to read before the dialect is detected. The number is limited because the caller may
-    /// have to keep these bytes.
+    /// have to store these bytes.
     most: usize,
 }
 
@@ -63,7 +63,7 @@ struct EncoderSink {
     /// True if the detected dialect of the source is also the target's dialect.
     same: bool,
     encoder: Box<dyn Encoder>,
-    /// The held calls, or `None` if the server of the source does not run calls that look like calls for the client.
+    /// The held calls, or `None` if servers of the source's dialect do not run calls that appear to be for the client.
     /// Before the dialect is detected, nothing is held.
     held: Option<HeldCalls>,
     context: EncodeContext,
@@ -80,13 +80,13 @@ struct EncoderSink {
     upstream_error: Option<EndingError>,
     /// Number of carriers written for signatures of text parts and calls; each carrier is a separate part.
     carriers: u32,
-    /// The renamed calls, or `None` if ids that the target's API rejects are not replaced.
+    /// The renamed calls, or `None` if the converter keeps ids that the target's API rejects.
     tool_ids: Option<ToolIds>,
     /// Choice -> number of characters in its text so far. Counted only if carriers are written.
     text_ends: Map<i32, i64>,
 }
 
-/// Targets without a member for content that other providers signed or encrypted.
+/// Targets that have no member for content that another provider signed or encrypted.
 const CARRYING: [&str; 4] = ["chat", "responses", "anthropic", "gemini"];
 
 impl Sink for EncoderSink {
@@ -489,8 +489,8 @@ impl Converter {
         self.parser.completeness()
     }
 
-    /// Emits closing events from which the response can be rebuilt. Those of open parts contain the text received so
-    /// far.
+    /// Emits closing events from which the response can be rebuilt. The closing events of open parts contain the text
+    /// received so far.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
         self.parser.snapshot(sink);
     }
@@ -506,7 +506,7 @@ impl Converter {
         self.flow.lost.count() - self.diagnostics().len() as u64
     }
 
-    /// Ignores further input, because an earlier method call failed partway.
+    /// Makes the object ignore further input, because an earlier method call failed before it was done.
     pub fn give_up(&mut self) {
         self.over = true;
         self.parser.give_up();

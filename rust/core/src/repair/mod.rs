@@ -604,8 +604,8 @@ impl Repairer {
         self.parser.completeness()
     }
 
-    /// Emits closing events from which the response can be rebuilt. Those of open parts contain the text received so
-    /// far.
+    /// Emits closing events from which the response can be rebuilt. The closing events of open parts contain the text
+    /// received so far.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
         self.parser.snapshot(sink);
     }
@@ -621,7 +621,7 @@ impl Repairer {
         self.sink.lost.count() - self.diagnostics().len() as u64
     }
 
-    /// Ignores further input, because an earlier method call failed partway.
+    /// Makes the object ignore further input, because an earlier method call failed before it was done.
     pub fn give_up(&mut self) {
         self.further_input = FurtherInput::Ignored;
         self.parser.give_up();

@@ -1,7 +1,8 @@
 """Writes the content that both AI SDK protocols represent in the same way: text and reasoning blocks, complete and
 incomplete calls, and sources and files.
 
-The tool chunks and the events that open and end a response differ, so the module of each protocol writes them.
+Tool chunks, and the events that open and end a response, differ between the protocols. The module of each protocol
+writes them.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class AiSdk(SequentialAnswer):
 
     @abstractmethod
     def call_end(self, call_id: str) -> None:
-        """Write the end of a call's input. The end does not mean that the call is valid."""
+        """Write the end of a call's input. A call may be invalid even though its input has ended."""
 
     @abstractmethod
     def call_whole(self, call: ToolCall, text: str, metadata: str | None) -> None:
@@ -100,7 +101,7 @@ class AiSdk(SequentialAnswer):
             self.context.losses.note("refusal")
         reasoning = block.kind == "reasoning"
         block.mark = block.item or self.context.mint.new("rs" if reasoning else "txt")
-        # If the block has already ended without text, its metadata is known here.
+        # The metadata of a block that ended without text arrived in its closing event.
         metadata = None if block.done is None or block.done.text else self._hung(block)
         self.frame("reasoning-start" if reasoning else "text-start", id=quoted(block.mark), providerMetadata=metadata)
 
@@ -128,7 +129,10 @@ class AiSdk(SequentialAnswer):
         return provider_metadata(self.context, done) is not None
 
     def _hung(self, block: Block) -> str | None:
-        """Return the metadata in a part's closing event, once. Later calls for the same part return None."""
+        """Return the metadata in a part's closing event.
+
+        Return None if this metadata was already returned for the part.
+        """
         done = block.done
         if done is None or block.metadata_written:
             return None

@@ -125,7 +125,8 @@ class AiSdkParts(AiSdk):
         )
 
     def write_file(self, file: File) -> None:
-        # This is the form of specification V4, which @ai-sdk/gateway reads. V3 has no form for a URL.
+        # Specification V4 puts `data` or `url` in a nested object, which @ai-sdk/gateway reads. V3 cannot represent a
+        # URL.
         if file.data is not None:
             data = members(type='"data"', data=quoted(file.data))
         else:

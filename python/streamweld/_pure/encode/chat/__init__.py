@@ -77,8 +77,7 @@ class Chat:
         self._head = ChunkHead(context)
         self._members = OwnMembers()
         self._choices: dict[int, Calls] = {}
-        # Choices whose calls may not be completely written, because they changed since this was last checked; as the
-        # keys of a dict.
+        # Choices whose calls changed since the last check and may not be completely written; as the keys of a dict.
         self._changed_calls: dict[int, None] = {}
         self._finished: dict[int, str] = {}
         self._sent: dict[int, str | None] = {}  # finish reasons as sent, if the source has this dialect
@@ -142,12 +141,13 @@ class Chat:
         unwritten = [index for index in sorted(self._finished) if index not in self._context.passed.finished]
         self._head.begin_finish()
         for index in unwritten:
-            # All citations are in one chunk, because openai-python raises an exception for a second list and
-            # openai-node keeps only the last list.
+            # All citations are written in one chunk. For a second list, openai-python raises an exception, and
+            # openai-node drops the first list.
             cited = self._cited(index)
             if cited and index not in self._context.passed.choices:
                 self._chunk(index, f'{{"annotations":[{",".join(cited)}]}}')
-            # Clients that read `choices[0]` of every chunk fail if a chunk has only token counts.
+            # If the source sent the token counts in a chunk with a choice, so does this encoder, because clients that
+            # read `choices[0]` of every chunk would fail otherwise.
             is_with_usage = index == unwritten[-1] and usage is not None and self._head.usage_has_choice
             if is_with_usage:
                 self._head.begin_usage(alone=False)
@@ -258,8 +258,8 @@ class Chat:
                 self._text_chunk(event.choice, delta, found.tokens)
 
     def _has_place_for_metadata(self, event: Event) -> bool:
-        """Return True if all of the event's metadata can be written. It must consist only of log probabilities, or of
-        members of the source's own chunk.
+        """Return True if all of the event's metadata can be written. The metadata must consist only of log
+        probabilities or of members of the source's own chunk.
         """
         if self._context.passed.own:
             names = getattr(event, "provider_metadata", None) or ()
@@ -440,7 +440,10 @@ class Chat:
         return self._sent[index] or finish_word(_TARGET, reason)
 
     def _usage_object(self) -> str | None:
-        """Return the usage object: as sent if the source has this dialect, otherwise built from the counts."""
+        """Return the usage object.
+
+        A source in this dialect has one, which is used as sent; otherwise, it is built from the counts.
+        """
         if self._usage is None or not self._context.include_usage or self._context.passed.counted:
             return None
         counts = neutral(self._usage, self._context.source)

@@ -55,7 +55,9 @@ class OwnMembers:
         return made
 
     def has_list(self, choice: int, name: str) -> bool:
-        """Return True if a delta of the choice had this list. It is written with the delta."""
+        """Return True if a delta of the choice contained this list, which is then written with the delta's other
+        members.
+        """
         return choice in self._lists and self._lists[choice].has(name)
 
     def has_in_delta(self, choice: int, name: str) -> bool:
@@ -71,7 +73,7 @@ class OwnMembers:
         return choice in self._unwritten
 
     def begin_finish(self, choice: int) -> None:
-        """Make the next chunk contain the members of the choice in the source's chunk with the finish reason."""
+        """Add to the next chunk the choice's unknown members from the source's chunk with the finish reason."""
         if choice in self._finish:
             self._unwritten[choice] = self._finish.pop(choice)
 

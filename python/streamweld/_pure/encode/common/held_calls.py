@@ -1,12 +1,12 @@
 """Holds back tool calls until it is known whether the server runs them itself.
 
-A Responses stream may contain a `function_call` together with its `function_call_output`. A client that receives such a
-call in another dialect would run it again. Therefore, each call waits until its result arrives, or until a part of
-another kind or the end of the response shows that the client has to run it. Later events of calls and tool results also
-wait, so that the order stays the same. The parser's limits also limit how much waits.
+A Responses stream may contain a `function_call` together with its `function_call_output`. After a conversion to another
+dialect, a client would run such a call again. Therefore, each call waits until its result arrives, or until a part of
+another kind or the end of the response shows that the client has to run the call. Later events of calls and tool
+results also wait, so that the order stays the same. The parser's limits also bound the amount of waiting content.
 
-A call to a tool of the request does not wait, because the client runs its own tools. These tools are known from the
-caller or from the opening event of the response, in which most servers repeat them.
+A call to a tool that the request defines does not wait, because the client runs its own tools. The caller can pass the
+request's tools, and most servers repeat them in the opening event of the response.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ _NOT_OPENING: Final = (False, False)
 
 
 def holds(source: str | None) -> bool:
-    """Return True if the source may also send the result of a call that looks like a call for the client."""
+    """Return True if a stream in this dialect may contain the result of a call that appears to be for the client to
+    run.
+    """
     return source == "responses"
 
 
@@ -64,12 +66,12 @@ class HeldCalls:
         self._client_tools = set(tools or ())  # names of the tools that the client runs, as far as they are known
         self._events: list[tuple[Event | _Pieces, Opening]] = []
         self._undecided: dict[int, str] = {}  # held calls without a result: part number -> call id
-        # Call id -> heap of negated part numbers. Entries that no longer agree with `_undecided` are skipped.
+        # Call id -> heap of negated part numbers. Entries that are no longer in `_undecided` are ignored.
         self._parts: dict[str, list[int]] = {}
         self._executed: set[int] = set()  # part numbers of the calls that the server ran
 
     def add_client_tools(self, tools: object) -> None:
-        """Add the functions and free-form tools in the list of tools that a response repeats from its request.
+        """Add the functions and free-form tools from the list of the request's tools that a response repeats.
 
         A namespace contains such a list. Tools of other types are not added, because the server may run them.
         """

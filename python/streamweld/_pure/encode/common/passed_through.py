@@ -1,8 +1,8 @@
 """Records which parts of a response passed through unchanged, so that an encoder for the same dialect can continue the
 response.
 
-If another dialect is written, nothing passes through and the record stays empty. Each encoder decides how to use these
-facts.
+In a conversion to another dialect, nothing passes through and the record stays empty. Each encoder decides how to use
+this record.
 """
 
 from __future__ import annotations

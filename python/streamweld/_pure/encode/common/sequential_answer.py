@@ -107,7 +107,7 @@ class SequentialAnswer:
             if self.context.broken:
                 return  # waiting text contradicts text that was already written
             if reason == "tool_calls" and not self.blocks.client_calls:
-                # No call is left to run, because every call has a result or lacks a name.
+                # The client has no calls to run, because every call has a result or lacks a name.
                 reason = "other" if self.blocks.answered else "error"
                 word = finish_word(self.target, reason)
         if word is None:
@@ -146,7 +146,7 @@ class SequentialAnswer:
         return choice == self._choice
 
     def _note(self, event: Event) -> None:
-        """Record the loss of the metadata of a start event or a delta (log probabilities).
+        """Record the loss of metadata of a start event or a delta, such as log probabilities.
 
         AI SDK sources repeat such metadata in the closing event of the part.
         """

@@ -1,4 +1,4 @@
-"""Arranges interleaved parts as a sequence of blocks, for targets that allow one open block at a time (Anthropic, AI
+"""Writes interleaved parts as a sequence of blocks, for targets that allow only one open block at a time (Anthropic, AI
 SDK).
 
 An open block of text is closed when another part follows, and the text may continue in a new block. A tool call stays
@@ -101,7 +101,10 @@ class Block:
 
 @dataclass(slots=True)
 class UnmodelledBlock:
-    """A block that no streamweld event represents, as sent. It waits in the queue while another block is open."""
+    """A source's block that no streamweld event represents, as sent.
+
+    The block waits in the queue while another block is open.
+    """
 
     start: str
     deltas: list[str] = field(default_factory=list[str])
@@ -135,8 +138,8 @@ class Writer(Protocol):
         ...
 
     def over(self, block: Block) -> None:
-        """Write the rest of the part's closing event. Called once per part, after its block was closed, if it has a
-        block.
+        """Write the content of the part's closing event that `close` did not write. Called once for each part, after
+        the part's last block, if any, was closed.
         """
         ...
 
@@ -152,7 +155,7 @@ class Writer(Protocol):
         ...
 
     def whole_call(self, call: ToolCall) -> None:
-        """Write a whole call, from its start to its end."""
+        """Write all events of a complete call."""
         ...
 
     def write_standalone(self, event: StandalonePart, call: ToolCall | None) -> None:
@@ -168,8 +171,8 @@ class Writer(Protocol):
         ...
 
     def contradicted(self) -> None:
-        """End the stream, because the upstream changed or retracted what was already written. The target cannot express
-        that.
+        """End the stream with an error, because the upstream changed or retracted content that was already written, and
+        the target cannot express such a change.
         """
         ...
 
@@ -198,13 +201,14 @@ class Blocks:
         self._active: Block | None = None
         self._parts: dict[int, Block] = {}  # parts that are not finished
         self._queue: deque[Block | StandalonePart] = deque()
-        # Heap of the unfinished calls by part number. Part numbers follow the order of the calls' first fragments.
+        # Heap of the unfinished calls by part number. A lower part number means that the call's first fragment arrived
+        # earlier.
         self._turns: list[tuple[int, Block]] = []
         self._ids: dict[str, Block] = {}  # unfinished calls, by the id with which they were announced
         self._unwritten_calls: dict[str, Block] = {}  # complete calls that have not been written yet, by id
         self._calls: dict[str, ToolCall] = {}  # written calls, needed for their results
-        # Complete calls that are written at the end, unless their result arrives. A call with a result must not be run
-        # again.
+        # Complete calls that are written at the end of the response, unless their result arrives before. The client
+        # must not run a call that already has a result.
         self._unanswered: dict[str, Block] = {}
         self.client_calls = 0
         self.answered = False  # a call was omitted because its result arrived
@@ -460,8 +464,8 @@ class Blocks:
     # The queue
 
     def _waits(self, block: Block) -> bool:
-        """Return True if the block must wait, because another call is open or a call that was announced earlier is not
-        finished.
+        """Return True if the block must wait because another call is open, or because a call that was announced earlier
+        is not finished.
         """
         active = self._active
         if active is not None and active is not block and active.kind == "call":

@@ -117,7 +117,9 @@ class Holder:
             wire.event("response.output_item.added", f'{self.at},"item":{self._item("in_progress")}')
 
     def free_sub(self, shape: Shape, sent: int | None = None) -> int:
-        """Return the index for a new part: `sent`, unless another part already has it, and otherwise the next index."""
+        """Return `sent` as the index of a new part, or the next free index if another part already has the index
+        `sent`.
+        """
         member = shape.holder or "content"
         return sent if sent is not None and sent not in self.parts.get(member, ()) else self._next.get(member, 0)
 

@@ -1,6 +1,6 @@
 """Writes the response object of the Responses API, with all members that the published schema requires.
 
-Members that repeat the request get the API's default values, because a converter does not have the request.
+Members that repeat the request contain the API's default values, because a converter does not receive the request.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ class Resource:
         self._created = self._created if started.created is None else started.created
 
     def take(self, payload: bytes) -> None:
-        """Store the response object of the current event, if it has one, to keep its members unchanged."""
+        """Store the response object of the current event, if there is one, so that its members can be written
+        unchanged.
+        """
         try:
             event: object = loads_raw(payload.decode("utf-8", "replace"))
         except ValueError:
@@ -144,7 +146,7 @@ class Resource:
 
 
 class _RepeatedItems:
-    """Finds the items that the source repeats, by their identifying members."""
+    """The items that the source repeats in its response object, found by their identifying members."""
 
     __slots__ = ("_by_identity", "_output")
 

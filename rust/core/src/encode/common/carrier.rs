@@ -3,7 +3,7 @@
 //!
 //! The text is the base64 form of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py`
 //! decodes it. The carrier contains all of the reasoning, because clients may change or drop the text next to it. The
-//! carrier for the signature of a text part contains the part's position in all text of the choice, in characters.
+//! carrier for the signature of a text part contains the part's offsets in the text of the whole choice, in characters.
 
 use std::borrow::Cow;
 
@@ -71,7 +71,7 @@ pub(crate) fn of_call(source: &str, event: &Event<'_>) -> Option<(String, bool)>
 }
 
 /// Returns a carrier for the signature of a text part, and whether the signature is the part's only metadata. Returns
-/// `None` without a signature. `start` and `end`: the part's position in all text of its choice, in characters.
+/// `None` without a signature. `start` and `end` are the part's offsets in the text of the whole choice, in characters.
 pub(crate) fn of_text(
     source: &str,
     metadata: Option<&str>,

@@ -38,7 +38,7 @@ pub(crate) fn logprobs(source: &str, target: &str, metadata: Option<&str>) -> Op
         ("responses", "chat") => whole.get("logprobs")?,
         _ => return None,
     };
-    // Only Chat accepts null.
+    // Only Chat accepts null for missing `bytes`.
     let unknown = if target == "chat" { "null" } else { "[]" };
     let mut to = Writer::default();
     let mut mark = "";

@@ -84,7 +84,8 @@ impl PartOrder {
         matches!(self, PartOrder::Sequential(blocks) if blocks.answered)
     }
 
-    /// Returns true if the upstream changed or retracted what was already written, which the target cannot express.
+    /// Returns true if the upstream changed or retracted content that was already written. The target cannot express
+    /// such a change.
     pub(crate) fn contradicted(&self) -> bool {
         match self {
             PartOrder::Sequential(blocks) => blocks.contradicted,

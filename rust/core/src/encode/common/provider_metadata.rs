@@ -1,7 +1,7 @@
-//! Writes metadata that only its provider can use: signatures, encrypted reasoning and item ids.
+//! Writes metadata that only its provider can use, such as signatures, encrypted reasoning and item ids.
 //!
-//! This metadata is written only to fields that a client sends back to that provider: `providerMetadata` of the AI SDK,
-//! under the provider's name. When an AI SDK stream is converted to the provider's own dialect, the metadata is
+//! This metadata is written only to a field that a client sends back to the same provider: `providerMetadata` of the AI
+//! SDK, under the provider's name. When an AI SDK stream is converted to the provider's own dialect, the metadata is
 //! restored from `providerMetadata`.
 
 use crate::encode::common::compact_json::canonical;

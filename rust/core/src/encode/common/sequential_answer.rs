@@ -32,7 +32,7 @@ pub(crate) struct Finish {
 /// Writes the responses of one target.
 pub(crate) trait Answer: BlockWriter {
     const TARGET: &'static str;
-    /// True if the target writes content of its own dialect that no streamweld event represents, as it was sent.
+    /// True if content that no streamweld event represents is copied from a source in the same dialect.
     const WRITES_UNMODELLED: bool = false;
 
     /// Writes the events that open the response.
@@ -69,7 +69,7 @@ pub(crate) struct SequentialAnswer<A> {
     blocks: PartOrder,
     opened: bool,
     over: bool,
-    /// The choice of the first event that belongs to a choice. Only this choice is written.
+    /// The choice of the first event that has one. Only this choice is written.
     choice: Option<i32>,
     finished: Option<Finish>,
 }
@@ -113,8 +113,8 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
             self.finished = Some(Finish { reason, raw });
             return context.losses.repeated(event.metadata());
         }
-        // Targets with sequential blocks cannot represent the metadata of a start event or a delta (log probabilities).
-        // AI SDK sources repeat such metadata in the closing event of the part.
+        // Targets with sequential blocks cannot represent metadata of start events and deltas, such as log
+        // probabilities. AI SDK sources repeat such metadata in the closing event of the part.
         let is_written = writes_unmodelled && is_start(event);
         if (is_start(event) || is_delta(event))
             && !is_written
@@ -173,7 +173,7 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
         }
         let runs = self.blocks.client_calls() > 0;
         let reason = match finish.reason {
-            // No call is left to run, because every call has a result or lacks a name.
+            // The client has no calls to run, because every call has a result or lacks a name.
             "tool_calls" if !runs && self.blocks.answered() => "other",
             "tool_calls" if !runs => "error",
             reason => reason,

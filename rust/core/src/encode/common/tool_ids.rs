@@ -2,7 +2,7 @@
 //!
 //! The new id is `swid_` followed by the old id, with `_` doubled and every byte that is not a letter, a digit or `-`
 //! replaced by `_` and two hexadecimal digits. The old id can therefore be restored from the new one without any state.
-//! An old id that is too long for this is replaced by a numbered id.
+//! If the new id would be too long, a numbered id is used instead.
 
 use crate::encode::common::id_mint::IdMint;
 use crate::model::event::Event;

@@ -51,7 +51,7 @@ const TOTAL: usize = 9;
 /// The token counts as sent, in the order of `NAMES`.
 type Found = [Option<i64>; NAMES.len()];
 
-/// The paths of several numbers, split into steps; the count is their sum.
+/// The paths of several numbers, split into steps. The count is the sum of these numbers.
 type Sum = Vec<Vec<String>>;
 
 /// What one API's usage object means; see `about` in `_spec/usage.json`.
@@ -63,13 +63,13 @@ struct Shape {
     placeholder: Placeholder,
 }
 
-/// Which counts of 0 are placeholders: members without a real value that are sent only because clients require them.
+/// Which counts of 0 are placeholders, that is, members that are sent only because clients require them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Placeholder {
     None,
     /// An input of 0 is a placeholder if the output is greater than 0.
     Input,
-    /// An input of 0 is always a placeholder. In that case, an output or total of 0 is a placeholder as well.
+    /// An input of 0 is always a placeholder. An output or total of 0 is then a placeholder as well.
     Both,
 }
 
@@ -152,7 +152,7 @@ impl Shape {
     /// Returns which counts the gateway reports separately from the input and the output.
     ///
     /// The API's documentation determines this unless the numbers contradict it. A count that is larger than the input
-    /// cannot be included in the input; the same applies to the output. If the total exceeds the input plus the output
+    /// cannot be part of the input, and the same applies to the output. If the total exceeds the input plus the output
     /// by the sum of some counts, these counts are reported separately.
     fn excluded_counts(&self, found: &Found) -> [Vec<usize>; 2] {
         let known = |parts: &Vec<usize>| -> Vec<usize> {
@@ -273,7 +273,7 @@ impl Counts {
             Placeholder::Both => true,
         };
         if input == Some(0) && is_placeholder {
-            // The value 0 is only a placeholder for a required member, because every request has input.
+            // An input of 0 is a placeholder for a required member, because every request has input.
             input = None;
             output = output.filter(|_| is_counted);
             total = total.filter(|total| *total > 0);
@@ -306,7 +306,8 @@ impl Counts {
         self.input.is_some() || self.output.is_some() || self.total.is_some()
     }
 
-    /// Returns the total, for a target that requires a number. If it is unknown, returns the sum of the known counts.
+    /// Returns the total, for a target that requires a number. If the total is unknown, returns the sum of the known
+    /// counts.
     pub(crate) fn sum(&self) -> i64 {
         let input = self.input.unwrap_or(0);
         let both = input.saturating_add(self.output.unwrap_or(0));

@@ -109,7 +109,7 @@ const SPECIAL: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
-        // This cannot panic at run time, because it is evaluated at compile time.
+        // The index cannot cause a panic at run time, because the table is computed at compile time.
         #[allow(clippy::indexing_slicing)]
         {
             table[byte] = byte < 0x20 || matches!(byte, 0x22 | 0x5C | 0xE2);

@@ -1,6 +1,6 @@
 //! Writes the response object of the Responses API, with all members that the published schema requires.
 //!
-//! Members that repeat the request get the API's default values, because a converter does not have the request.
+//! Members that repeat the request contain the API's default values, because a converter does not receive the request.
 
 use crate::encode::common::compact_json::canonical;
 use crate::encode::common::encode_context::EncodeContext;
@@ -195,7 +195,7 @@ impl SourceResponse {
         response.map(|response| SourceResponse(response.raw.text.to_owned()))
     }
 
-    /// Writes the members as the source sent them, except those that describe the outcome. Then adds the missing
+    /// Writes the members as the source sent them, except those that describe the outcome, and adds the missing
     /// members.
     pub(crate) fn write(
         &self,
@@ -248,7 +248,7 @@ impl SourceResponse {
     }
 }
 
-/// Finds the items that the source repeats, by their identifying members.
+/// The items that the source repeats in its response object, found by their identifying members.
 struct RepeatedItems<'s> {
     sent: Vec<Object<'s>>,
     /// Items, indexed by the members that are compared.

@@ -52,8 +52,8 @@ class Converter:
     def __init__(self, source: str, target: str, config: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         """Create a converter.
 
-        `config`: the parser's configuration. `options`: the encoder's options (`prefix` for ids, and the fields of
-        `EncodeContext`).
+        `config` is the parser's configuration. `options` contains the encoder's options (`prefix` for ids, and the
+        fields of `EncodeContext`).
         """
         if source == target:
             raise UsageError(_SAME.format(target))
@@ -114,7 +114,7 @@ class Converter:
         return self._context.frames.take()
 
     def close(self, broken: bool = False) -> bytes:
-        """End the input and return the last bytes. `broken`: whether the transport failed."""
+        """End the input and return the last bytes. `broken` is true if the transport failed."""
         if self._over:
             return b""
         try:
@@ -129,8 +129,8 @@ class Converter:
     def overflow(self, unread: list[bytes]) -> bytes:
         """End the conversion because too many bytes arrived before the dialect was detected, and return the ending.
 
-        `unread`: the remaining input, which does not complete a payload. Each piece is removed from the list when it is
-        read.
+        `unread` is the remaining input, which does not complete a payload. Each piece is removed from the list when it
+        is read.
         """
         made: list[bytes] = []
         unread.reverse()
@@ -194,7 +194,7 @@ class Converter:
     def _write(self, event: Event, opening: Opening = (False, False)) -> None:
         """Change an event for the target, pass it to the encoder, and report the losses.
 
-        `opening`: what a call's start event does not contain, namely whether the call is custom and whether the
+        `opening` contains two facts that a call's start event lacks: whether the call is custom, and whether the
         provider runs it.
         """
         context, out = self._context, self._parser.out

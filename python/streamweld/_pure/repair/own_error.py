@@ -19,7 +19,7 @@ __all__ = ["is_own"]
 
 
 def is_own(dialect: str, event: str | None, payload: bytes) -> bool:
-    """Return True if the dialect's clients raise an exception for this payload. `event`: the name of the payload's
+    """Return True if the dialect's clients raise an exception for this payload. `event` is the name of the payload's
     event.
     """
     try:

@@ -469,7 +469,7 @@ impl Converter {
         Ok(())
     }
 
-    /// Returns the error that ended the conversion, if any. The ending for it has already been written.
+    /// Returns the error that ended the conversion, if any. The ending that reports the error has already been written.
     pub fn error(&self) -> Option<&Fault> {
         self.error.as_ref()
     }

@@ -57,7 +57,10 @@ class AiSdk(SequentialAnswer):
 
     @abstractmethod
     def call_start(self, call_id: str, name: str, executed: str | None) -> None:
-        """Write the start of a call's input. `executed`: the JSON value of `providerExecuted`, or None to omit it."""
+        """Write the start of a call's input.
+
+        `executed` is the JSON value of `providerExecuted`, or None to omit the member.
+        """
 
     @abstractmethod
     def call_delta(self, call_id: str, text: str) -> None:

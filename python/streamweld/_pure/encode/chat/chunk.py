@@ -68,7 +68,7 @@ class ChunkHead:
     def begin_usage(self, *, alone: bool) -> None:
         """Add to the next chunk the unknown members of the source's chunk with the token counts.
 
-        `alone`: whether the next chunk repeats only these members.
+        `alone` is true if the chunk contains no other unknown members.
         """
         usage_members, self._usage_members = self._usage_members, {}
         kept = {} if alone else {name: raw for name, raw in self._members.items() if name not in usage_members}

@@ -62,7 +62,7 @@ class HeldCalls:
     __slots__ = ("_client_tools", "_events", "_executed", "_parts", "_undecided")
 
     def __init__(self, tools: Iterable[str] | None) -> None:
-        """Create an empty store. `tools`: the names of the request's tools, if the caller passed them."""
+        """Create an empty store. `tools` contains the names of the request's tools, if the caller passed them."""
         self._client_tools = set(tools or ())  # names of the tools that the client runs, as far as they are known
         self._events: list[tuple[Event | _Pieces, Opening]] = []
         self._undecided: dict[int, str] = {}  # held calls without a result: part number -> call id
@@ -84,7 +84,7 @@ class HeldCalls:
     def take(self, event: Event, opening: Opening) -> Iterator[tuple[Event, Opening]]:
         """Return the events to write now, each with its `opening`. The given event may be held.
 
-        `opening`: what a call's start event does not contain, namely whether the call is custom and whether the
+        `opening` contains two facts that a call's start event lacks: whether the call is custom, and whether the
         provider runs it.
         """
         if isinstance(event, ToolCallStarted) and not opening[1] and event.name not in self._client_tools:

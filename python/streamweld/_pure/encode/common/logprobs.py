@@ -21,7 +21,7 @@ __all__ = ["Logprobs", "read_logprobs"]
 class Logprobs:
     """Log probabilities in an event's metadata.
 
-    `tokens`: the tokens as JSON, separated by commas. `others`: True if the metadata contains other members.
+    `tokens` contains the tokens as JSON, separated by commas. `others` is True if the metadata contains other members.
     """
 
     tokens: str
@@ -61,7 +61,7 @@ def read_logprobs(source: str | None, target: str, metadata: Mapping[str, Any] |
 def _token(entry: Any, unknown: Any) -> dict[str, Any] | None:
     """Return the members that every token has, or None if the entry lacks a token or a probability.
 
-    `unknown`: the value to use if `bytes` is missing.
+    `unknown` is the value to use if `bytes` is missing.
     """
     if not is_object(entry):
         return None

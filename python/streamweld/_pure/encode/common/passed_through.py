@@ -26,8 +26,8 @@ class PassedThrough:
     """Describes the parts, items and events of one stream that passed through."""
 
     own: bool = False  # the source has the target's dialect, so its ids and indexes stay valid
-    # `at`: wire index of the part that the current start event opens. `index`: the same, or None if content was omitted
-    # or inserted, so that the index cannot be kept. `sub`: index of the part inside its item.
+    # `at` is the wire index of the part that the current start event opens. `index` is the same index, or None if the
+    # part needs a new index because content was omitted or inserted. `sub` is the index of the part inside its item.
     at: int | None = None
     index: int | None = None
     sub: int | None = None

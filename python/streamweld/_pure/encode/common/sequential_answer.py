@@ -132,7 +132,7 @@ class SequentialAnswer:
 
     @abstractmethod
     def write_end(self, word: str, finished: Finished, counts: Counts | None) -> None:
-        """Write the ending of a complete response. `word`: the target's word for the finish reason."""
+        """Write the ending of a complete response. `word` is the target's word for the finish reason."""
 
     @abstractmethod
     def write_fault(self, fault: Fault, counts: Counts | None) -> None:

@@ -122,7 +122,10 @@ class Writer(Protocol):
     side_by_side: bool
 
     def open(self, block: Block) -> None:
-        """Write the start event of a block. `block.done`: the closing event of the part, if it has already arrived."""
+        """Write the start event of a block.
+
+        `block.done` is the closing event of the part, if that event has already arrived.
+        """
         ...
 
     def piece(self, block: Block, text: str) -> None:
@@ -148,7 +151,7 @@ class Writer(Protocol):
         ...
 
     def close_call(self, call: ToolCall, text: str) -> bool:
-        """Write the end of an open call. The call may be incomplete. `text`: the call's arguments.
+        """Write the end of an open call. The call may be incomplete. `text` contains the call's arguments.
 
         Returns False if the block must stay open until the response ends.
         """
@@ -159,7 +162,10 @@ class Writer(Protocol):
         ...
 
     def write_standalone(self, event: StandalonePart, call: ToolCall | None) -> None:
-        """Write a source, a file, or a tool result. `call`: the call of the result, if the call was written."""
+        """Write a source, a file, or a tool result.
+
+        `call` is the call that a tool result belongs to, if that call was written.
+        """
         ...
 
     def broken_off(self, block: Block) -> None:
@@ -477,7 +483,7 @@ class Blocks:
         return block.has_turn and not (block.over or block.out) and self._turns[0][1] is not block
 
     def _give_turn(self, block: Block, part: int, *, waits: bool) -> None:
-        """Announce a call. `waits`: true if calls that are announced later wait for this call."""
+        """Announce a call. `waits` is true if calls that are announced later wait for this call."""
         block.turn = part
         block.has_turn = waits
         if waits:

@@ -29,8 +29,8 @@ _WORD: Final = re.compile(r"[A-Za-z0-9_-]*")
 class ToolIds:
     """Stores the renamed ids of one stream.
 
-    `word_only`: True if an id may contain only letters, digits, `_` and `-`. `most`: the maximum number of characters,
-    or None without a limit.
+    `word_only` is True if an id may contain only letters, digits, `_` and `-`. `most` is the maximum number of
+    characters, or None if there is no limit.
     """
 
     __slots__ = ("_mint", "_most", "_target_ids", "_word_only")

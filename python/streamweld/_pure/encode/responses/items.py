@@ -36,7 +36,7 @@ class Wire:
         self._context = context
 
     def event(self, kind: str, fields: str) -> None:
-        """Write one event. `fields`: the members that follow the type and the number."""
+        """Write one event. `fields` contains the members that follow the type and the sequence number."""
         number = self._number()
         self._context.frames.named(kind, f'{{"type":"{kind}",{number}{fields}}}')
 
@@ -97,7 +97,7 @@ class Holder:
     )
 
     def __init__(self, wire: Wire, shape: Shape, identity: str | None, index: int, *, announced: bool = False) -> None:
-        """Create an item. `announced`: whether its opening event was already written."""
+        """Create an item. `announced` is true if the item's opening event was already written."""
         self.wire = wire
         self.identity = "null" if identity is None else quoted(identity)
         self.index = index
@@ -194,7 +194,7 @@ class TextItem:
     def close_part(self, citations: Sequence[Citation] = (), *, closed: bool = False) -> None:
         """Write the closing events of the part.
 
-        The text in these events replaces the deltas. `closed`: whether the events were already written.
+        The text in these events replaces the deltas. `closed` is true if these events were already written.
         """
         text = quoted(self.written_text.text() if self.whole is None else self.whole)
         shape = self._shape
@@ -266,7 +266,7 @@ class CallItem:
     def __init__(
         self, wire: Wire, shape: CallShape, identity: str | None, index: int, names: Mapping[str, str]
     ) -> None:
-        """Create a call. `names`: the item's `call_id` and `name`."""
+        """Create a call. `names` contains the item's `call_id` and `name`."""
         item_id = "null" if identity is None else quoted(identity)
         self._wire = wire
         self._shape = shape

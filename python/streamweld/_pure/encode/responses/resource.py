@@ -99,8 +99,8 @@ class Resource:
     ) -> str:
         """Return the object as JSON.
 
-        `output`: the items by index. `ended`: the items whose closing event passed through, as sent. `incomplete`: the
-        reason. `error`: code and message.
+        `output` contains the items by index. `ended` contains the items whose closing event passed through, as sent.
+        `incomplete` is the reason for an incomplete response. `error` is a code and a message.
         """
         details = "null" if incomplete is None else members(reason=quoted(incomplete))
         failure = "null" if error is None else members(code=quoted(error[0]), message=quoted(error[1]))

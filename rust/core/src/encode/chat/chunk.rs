@@ -202,7 +202,7 @@ impl ChunkHead {
         }
     }
 
-    /// Writes the unknown members of a delta, and the end of the delta. `is_empty`: true if the delta has no members
+    /// Writes the unknown members of a delta, and the end of the delta. `is_empty` is true if the delta has no members
     /// yet.
     pub(crate) fn end_delta<'j>(&self, to: &'j mut Writer, is_empty: bool) -> &'j mut Writer {
         let delta = &self.next.delta;
@@ -232,7 +232,7 @@ impl ChunkHead {
         self.is_finishing = true;
     }
 
-    /// Adds to the next chunk the unknown members of the source's chunk with the token counts. `alone`: true if the
+    /// Adds to the next chunk the unknown members of the source's chunk with the token counts. `alone` is true if the
     /// chunk contains no other unknown members.
     pub(crate) fn begin_usage(&mut self, alone: bool) {
         let usage_members = mem::take(&mut self.usage_members);

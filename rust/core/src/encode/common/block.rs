@@ -106,7 +106,7 @@ pub(crate) trait BlockWriter: Debug + Send {
     /// True if clients of the dialect accept several open blocks, which a source of the same dialect may send.
     const SIDE_BY_SIDE: bool;
 
-    /// Writes the start event of a block. `done`: the closing event of the part, if it has already arrived.
+    /// Writes the start event of a block. `done` is the closing event of the part, if that event has already arrived.
     fn open(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>);
 
     /// Writes the next, non-empty piece of the block's text or arguments.
@@ -128,8 +128,8 @@ pub(crate) trait BlockWriter: Debug + Send {
         done: &Done<'_>,
     ) -> bool;
 
-    /// Writes the end of an open call. The call may be incomplete. `text`: the call's arguments. Returns false if the
-    /// block must stay open until the response ends.
+    /// Writes the end of an open call. The call may be incomplete. `text` contains the call's arguments. Returns false
+    /// if the block must stay open until the response ends.
     fn close_call(
         &mut self,
         context: &mut EncodeContext,
@@ -141,7 +141,8 @@ pub(crate) trait BlockWriter: Debug + Send {
     /// Writes all events of a complete call.
     fn whole_call(&mut self, context: &mut EncodeContext, call: &Call<'_>);
 
-    /// Writes a source, a file, or a tool result. `call`: the call of the result, if the call was written.
+    /// Writes a source, a file, or a tool result. `call` is the call that a tool result belongs to, if that call was
+    /// written.
     fn write_standalone(
         &mut self,
         context: &mut EncodeContext,

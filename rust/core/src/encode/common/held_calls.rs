@@ -60,7 +60,7 @@ pub(crate) struct HeldCalls {
 }
 
 impl HeldCalls {
-    /// Creates an empty store. `tools`: the tools of the request, if the caller passed them.
+    /// Creates an empty store. `tools` contains the request's tools, if the caller passed them.
     pub(crate) fn new(tools: Option<&[Tool]>) -> HeldCalls {
         let names = tools.into_iter().flatten().map(|tool| tool.name.clone());
         HeldCalls {

@@ -61,7 +61,7 @@ pub(crate) fn logprobs(source: &str, target: &str, metadata: Option<&str>) -> Op
 }
 
 /// Writes the members that every token has, without the closing brace. Returns `None` if the item lacks a token or a
-/// probability. `unknown`: the value to write if `bytes` is missing.
+/// probability. `unknown` is the value to write if `bytes` is missing.
 fn token<'a>(to: &mut Writer, item: Raw<'a>, unknown: &str) -> Option<Object<'a>> {
     let entry = Object::of(item)?;
     let text = entry.get("token").filter(|raw| raw.kind == Kind::String)?;

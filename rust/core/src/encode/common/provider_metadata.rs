@@ -41,8 +41,8 @@ pub(crate) fn is_genuine(context: &EncodeContext, provider: &str, metadata: Opti
 }
 
 /// Returns the members of a part's metadata that belong in `providerMetadata`, as JSON, and records a loss for all
-/// other members. `done`: the closing event of a reasoning part, which contains the signature and the encrypted content
-/// in fields of its own.
+/// other members. `done` is the closing event of a reasoning part, which has separate fields for the signature and the
+/// encrypted content.
 pub(crate) fn provider_metadata(
     context: &mut EncodeContext,
     metadata: Option<&str>,

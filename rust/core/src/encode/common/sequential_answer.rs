@@ -38,11 +38,11 @@ pub(crate) trait Answer: BlockWriter {
     /// Writes the events that open the response.
     fn start(&mut self, context: &mut EncodeContext, opening: Opening<'_>);
 
-    /// Writes the ending of a complete response. `word`: the target's word for the finish reason.
+    /// Writes the ending of a complete response. `word` is the target's word for the finish reason.
     fn finish(&mut self, context: &mut EncodeContext, word: &str, finish: &Finish);
 
-    /// Writes content of the source's own dialect that no streamweld event represents. `opened`: whether the opening
-    /// has already been written.
+    /// Writes content of the source's own dialect that no streamweld event represents. `opened` is true if the opening
+    /// events have already been written.
     fn write_unmodelled(
         &mut self,
         _context: &mut EncodeContext,
@@ -52,7 +52,7 @@ pub(crate) trait Answer: BlockWriter {
     ) {
     }
 
-    /// Writes the ending of an incomplete response. `opened`: whether the response has already been opened.
+    /// Writes the ending of an incomplete response. `opened` is true if the opening events have already been written.
     fn fail(
         &mut self,
         context: &mut EncodeContext,

@@ -214,7 +214,8 @@ impl Items {
         to
     }
 
-    /// Adds an item with its only part, and returns the part's position. `sent`: the id and the index from the source.
+    /// Adds an item with its only part, and returns the part's position. `sent` contains the id and the index from the
+    /// source.
     pub(crate) fn open(
         &mut self,
         context: &mut EncodeContext,
@@ -335,7 +336,7 @@ impl Items {
         to.raw("}").end();
     }
 
-    /// Writes a piece of text to a part. `tokens`: its log probabilities.
+    /// Writes a piece of text to a part. `tokens` contains the piece's log probabilities.
     pub(crate) fn delta(
         &mut self,
         context: &mut EncodeContext,

@@ -1,4 +1,4 @@
-//! A mutator that preserves the structure of a body: it moves events and changes values inside their JSON.
+//! Mutates a body without breaking its structure, by moving events and changing values inside their JSON.
 //!
 //! Half of all mutations are libFuzzer's own byte mutations.
 
@@ -28,7 +28,7 @@ const STRINGS: [&str; 20] = [
     "function_call",
     "error",
 ];
-/// Lines between events.
+/// Lines to insert between events.
 const LINES: [&str; 12] = [
     "data: [DONE]\n\n",
     "event: ping\n",

@@ -46,7 +46,7 @@ pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Input> {
         // SAFETY: the capsule names were checked. The schema lives as long as its capsule, which is kept alive here.
         let field = Field::try_from(unsafe { schema.as_ref() });
         let field = field.map_err(|error| broken(py, &error.to_string()))?;
-        // SAFETY: as above. The array is moved out of its capsule, which is left in the released state.
+        // SAFETY: as above. The array is moved out of its capsule, and the capsule is marked as released.
         let array = unsafe { FFI_ArrowArray::from_raw(array.as_ptr()) };
         let array = take(array, &field).map_err(|error| broken(py, &error))?;
         return Ok(Input::Array(field, array));
@@ -55,8 +55,8 @@ pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Input> {
         let capsule = data.call_method0(intern!(py, "__arrow_c_stream__"))?;
         let capsule = capsule.cast_into::<PyCapsule>()?;
         let stream = capsule.pointer_checked(Some(STREAM))?.cast::<RawStream>();
-        // SAFETY: the capsule name was checked. The stream is moved out of the capsule, which is left in the released
-        // state.
+        // SAFETY: the capsule name was checked. The stream is moved out of its capsule, and the capsule is marked as
+        // released.
         let raw = unsafe { ptr::replace(stream.as_ptr(), RawStream::RELEASED) };
         return Stream::open(raw)
             .map(Input::Stream)
@@ -84,7 +84,7 @@ fn take(array: FFI_ArrowArray, field: &Field) -> Result<ArrayRef, String> {
     Ok(make_array(data))
 }
 
-/// `struct ArrowArrayStream`, as defined for a consumer. The corresponding type in arrow-array can only read streams of
+/// The consumer's view of `struct ArrowArrayStream`. The corresponding type in arrow-array can read only streams of
 /// record batches.
 #[repr(C)]
 struct RawStream {

@@ -1,8 +1,8 @@
 //! Caches short strings, because half of the pieces in a response are words that have occurred before.
 //!
-//! A lookup takes a tenth of the time that it takes to create a string, and equal strings share memory. All streams
-//! share the cache, so that open streams do not keep strings alive. Each call borrows the cache and returns it at the
-//! end. If another call has borrowed the cache, a call runs without it.
+//! Looking up a cached string takes a tenth of the time needed to create one, and equal strings share memory. All
+//! streams share the cache, so that open streams do not keep strings alive. Each call borrows the cache and returns it
+//! at the end. If another call has borrowed the cache, a call runs without it.
 
 use std::ptr::null;
 use std::sync::{Mutex, PoisonError};

@@ -377,8 +377,8 @@ class Anthropic(SequentialAnswer):
         known.update(extra)
 
     def _taken(self, of: MembersOf, written: frozenset[str] = frozenset()) -> Raw:
-        """Remove and return the stored members for an event that is about to be written, except members that the event
-        has.
+        """Remove the stored members for an event that is about to be written, and return those that the event does not
+        have yet.
         """
         return {name: raw for name, raw in self._members.pop(of, {}).items() if name not in written}
 

@@ -506,7 +506,7 @@ impl Converter {
         self.flow.lost.count() - self.diagnostics().len() as u64
     }
 
-    /// Makes the object ignore further input, because an earlier method call failed before it was done.
+    /// Ignores all further input, because an earlier method call failed and may have left an inconsistent state.
     pub fn give_up(&mut self) {
         self.over = true;
         self.parser.give_up();

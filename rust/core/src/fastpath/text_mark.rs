@@ -33,7 +33,7 @@ pub(crate) fn mark(bytes: &[u8]) -> u64 {
         }
     };
     let state = fold(first, STEP) ^ second;
-    // Short texts are padded with zeros, so the length is hashed too.
+    // Short texts are padded with zeros, so the length is also hashed to distinguish them.
     fold(state ^ bytes.len() as u64, SEED)
 }
 

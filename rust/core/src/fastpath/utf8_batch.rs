@@ -3,8 +3,8 @@
 /// Maximum number of texts in a batch.
 pub(crate) const AT_ONCE: usize = 32;
 
-/// Maximum length of a text with its closing quote. Every text is copied with this length, because a copy of a fixed
-/// size is faster.
+/// Maximum length of a text with its closing quote. This many bytes are copied for every text, because a copy of a
+/// fixed size is faster.
 pub(crate) const LONGEST: usize = 32;
 
 /// Texts that were collected but not delivered yet.

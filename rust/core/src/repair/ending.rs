@@ -124,7 +124,7 @@ impl Repairer {
             let reported = self.sink.reported.take().filter(|_| is_upstream);
             self.write_end(Some(reported.unwrap_or(ending_error)));
         }
-        // After `faulted`, reporting never returns an error.
+        // After the call to `faulted`, reporting never returns an error.
         _ = self.report_rewrite_reason(read);
         _ = self.rewrite(read);
     }

@@ -623,7 +623,7 @@ impl Repairer {
         self.sink.lost.count() - self.diagnostics().len() as u64
     }
 
-    /// Makes the object ignore further input, because an earlier method call failed before it was done.
+    /// Ignores all further input, because an earlier method call failed and may have left an inconsistent state.
     pub fn give_up(&mut self) {
         self.further_input = FurtherInput::Ignored;
         self.parser.give_up();

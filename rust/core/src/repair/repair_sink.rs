@@ -33,8 +33,9 @@ use crate::sse::Framer;
 use crate::sse::Item;
 use std::mem;
 
-/// Dialects whose encoders write a call only when it is complete. No part of a call may pass through before the call is
-/// complete, because the encoder would write the whole call again if a later block had to be rewritten.
+/// Dialects whose encoders write a call only when it is complete. In these dialects, no part of a call may pass through
+/// before the call is complete, because the encoder would write the whole call again if a later block had to be
+/// rewritten.
 const WHOLE_CALLS: [&str; 1] = ["gemini"];
 
 /// Dialects whose clients run a call when its item is closed.

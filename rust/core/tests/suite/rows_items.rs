@@ -78,8 +78,8 @@ const MESSAGES_BREAKS: &[&str] = &[
     r#"{"type":"x"}"#,
 ];
 
-/// JSON texts with the escapes that they need inside a JSON string. The test splits them into pieces as a gateway
-/// might.
+/// JSON texts with the escapes that they need inside a JSON string. The test splits these texts into pieces as a
+/// gateway might.
 const ARGUMENTS: &[&str] = &[
     r#"{\"path\":\"src/main.py\",\"content\":\"the quick brown fox jumps over the lazy dog, and on and on it goes\"}"#,
     r#"{\"a\":[1,2,3.5,-4e2,true,null,{\"b\":\"gr\u00fc\u00dfe\"},\"\ud83d\ude00\"],\"c\":\"größer als 🦀 ist nichts\"}"#,

@@ -2,8 +2,8 @@
 //! `tests/support/load/scaling.txt`. For every order of the elements' events, the stream is parsed, repaired, and
 //! converted to every dialect, with and without limits.
 //!
-//! An operation is a suspect if its time grows too much. If Valgrind is installed, the number of executed instructions
-//! then decides.
+//! An operation is a suspect if its time grows too much. If Valgrind is installed, the test then decides by the number
+//! of executed instructions.
 //!
 //! `cargo test scaling::scaling -- --ignored --nocapture` prints the suspects. `STREAMWELD_FULL=1` adds all target
 //! dialects and the default limits. `SCALING_SIZE=16000` uses larger streams. `SCALING_ONLY=responses` runs only

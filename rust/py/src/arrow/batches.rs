@@ -1,5 +1,4 @@
-//! Executes one call to `parse` or `events`, which includes selecting the columns and distributing the rows over
-//! threads.
+//! Executes one call to `parse` or `events`. Selects the columns, and distributes the rows over threads.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;

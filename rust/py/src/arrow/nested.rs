@@ -86,8 +86,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Returns whether a client may run the call, like `ToolCall.dispatchable`, if its stream contains no result for
-    /// the call.
+    /// Returns the value of `ToolCall.dispatchable`, assuming that the stream contains no result for the call.
     fn runs(&self) -> bool {
         let whole = matches!(self.state, "complete" | "empty");
         whole && !self.name.is_empty() && !self.call_id.is_empty() && !self.provider_executed

@@ -1,8 +1,8 @@
 """Writes the content that both AI SDK protocols represent in the same way: text and reasoning blocks, complete and
 incomplete calls, and sources and files.
 
-Tool chunks, and the events that open and end a response, differ between the protocols. The module of each protocol
-writes them.
+Tool chunks, and the events that open and end a response, differ between the protocols and are written by the protocol's
+own module.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class AiSdk(SequentialAnswer):
             self.context.losses.note("refusal")
         reasoning = block.kind == "reasoning"
         block.mark = block.item or self.context.mint.new("rs" if reasoning else "txt")
-        # The metadata of a block that ended without text arrived in its closing event.
+        # If the block ended without text, its closing event has already arrived and contains the metadata.
         metadata = None if block.done is None or block.done.text else self._hung(block)
         self.frame("reasoning-start" if reasoning else "text-start", id=quoted(block.mark), providerMetadata=metadata)
 

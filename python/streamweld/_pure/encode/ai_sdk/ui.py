@@ -60,7 +60,7 @@ class AiSdkUi(AiSdk):
         self.context.frames.done()
 
     def broken_off(self, block: Block) -> None:
-        """Leave the block open, because clients treat a part that was never ended as incomplete."""
+        """Leave the block open, because clients treat a part without an end as incomplete."""
 
     # Calls
 
@@ -71,7 +71,7 @@ class AiSdkUi(AiSdk):
         self.frame("tool-input-delta", toolCallId=quoted(call_id), inputTextDelta=quoted(text))
 
     def call_end(self, call_id: str) -> None:
-        """Write nothing, because `tool-input-available` ends the input."""
+        """Write nothing, because `tool-input-available` contains the complete input."""
 
     def call_whole(self, call: ToolCall, text: str, metadata: str | None) -> None:
         self.frame(

@@ -77,7 +77,8 @@ class Chat:
         self._head = ChunkHead(context)
         self._members = OwnMembers()
         self._choices: dict[int, Calls] = {}
-        # Choices whose calls changed since the last check and may not be completely written; as the keys of a dict.
+        # Choices whose calls changed since the last check and may not be completely written, stored as the keys of a
+        # dict.
         self._changed_calls: dict[int, None] = {}
         self._finished: dict[int, str] = {}
         self._sent: dict[int, str | None] = {}  # finish reasons as sent, if the source has this dialect
@@ -166,9 +167,9 @@ class Chat:
         self._choice(choice)
 
     def write_unmodelled(self, content: Unmodelled) -> None:
-        """Record what the source's own chunks contain beyond the events.
+        """Record content of the source's own chunks that no event represents.
 
-        Reasoning entries without text are written at once.
+        Reasoning entries without text are written immediately.
         """
         if isinstance(content, ChunkFacts):
             self._head.record(content)
@@ -193,7 +194,7 @@ class Chat:
                 self._context.losses.note("metadata")
 
     def role(self, choice: int) -> bytes:
-        """Return the chunk that opens a choice whose first chunk lacks the role."""
+        """Return the chunk that opens a choice whose first chunk from the source lacks the role."""
         opened = _chosen(choice, '{"role":"assistant"}', "null", "")
         return f"data: {self._head.text()}{opened}]}}\n\n".encode()
 
@@ -303,7 +304,8 @@ class Chat:
         for annotation in annotations:
             citation = read_citation(annotation, None if is_message else length)
             if citation is None or citation.start is None or citation.end is None:
-                # All clients expect a position in the text. @ai-sdk/openai rejects the stream without one.
+                # All clients expect a citation to have a position in the text, and @ai-sdk/openai rejects a stream with
+                # a citation that has none.
                 self._context.losses.note("sources")
             else:
                 self._citations.setdefault(event.choice, []).append(_citation(citation.shifted(start)))
@@ -425,8 +427,8 @@ class Chat:
     def _word(self, index: int) -> str | None:
         """Return the finish word that matches the calls that were written.
 
-        It may differ from the source's finish word, because calls may be omitted or incomplete, and because calls that
-        the provider ran are not written here.
+        This word may differ from the source's finish word, because calls may be omitted or incomplete, and because
+        calls that the provider ran are not written.
         """
         calls, reason = self._choices[index], self._finished[index]
         if reason == "tool_calls" and calls.has_nameless and not calls.written and index not in self._answered:
@@ -442,7 +444,7 @@ class Chat:
     def _usage_object(self) -> str | None:
         """Return the usage object.
 
-        A source in this dialect has one, which is used as sent; otherwise, it is built from the counts.
+        The object is copied from a source in this dialect, and otherwise built from the token counts.
         """
         if self._usage is None or not self._context.include_usage or self._context.passed.counted:
             return None

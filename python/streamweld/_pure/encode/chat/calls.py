@@ -60,7 +60,7 @@ class _Call:
         self._unchecked: list[str] = []
 
     def receive(self, text: str, *, waits: bool) -> None:
-        """Record a piece that is written now. If `waits` is true, it is written later."""
+        """Record a piece of text, which is written later if `waits` is true, and now otherwise."""
         self._unchecked.append(text)
         if waits:
             self.waits.append(text)
@@ -122,7 +122,7 @@ class Calls:
         self.written = 0
         self._unanswered: set[str] = set()  # ids of the written calls for which the stream contains no result
         self.contradicted = False
-        # True if a call was written without arguments although its arguments may be missing.
+        # True if a truncated call was written without arguments.
         self.has_empty_cut_call = False
         self.has_nameless = False  # a call was omitted because it has no name
 

@@ -1,7 +1,7 @@
-"""Stores the unknown members of the choices and deltas of a source in the same dialect, so that they are written again.
+"""Stores unknown members of the choices and deltas of a source in the same dialect, so that they can be written.
 
-They are written in the first chunk that is written for the source's chunk. The members of the choice with the finish
-reason are written in the finish chunk.
+The members are written in the first output chunk for the source's chunk. Members that arrive with a finish reason are
+written in the output chunk with that finish reason.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["OwnMembers"]
 
 
 class OwnMembers:
-    """The members of all choices that were not written yet."""
+    """The unwritten members of all choices."""
 
     __slots__ = ("_delta_names", "_finish", "_lists", "_lossy", "_names", "_unwritten")
 
@@ -42,7 +42,7 @@ class OwnMembers:
             (self._finish if content.finishes else self._unwritten)[content.choice] = own, delta
 
     def _indexed(self, choice: int, members: Raw) -> Raw:
-        """Return the members of a delta, with indexes in their lists, without those that cannot be written."""
+        """Return the members of a delta that can be written, with indexes in their lists."""
         lists = self._lists.setdefault(choice, ListIndexes())
         self._lossy.discard(choice)
         made: Raw = {}

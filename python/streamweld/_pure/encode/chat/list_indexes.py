@@ -107,7 +107,7 @@ class ListIndexes:
         return indexed if is_whole else self._lossy(indexed or None)
 
     def _lossy(self, left: list[Any] | None) -> list[Any] | None:
-        """Record that entries are not written, and return the rest."""
+        """Record that some entries cannot be written, and return the entries that can."""
         self._is_changed = self._is_lossy = True
         return left
 

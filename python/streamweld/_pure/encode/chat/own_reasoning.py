@@ -34,8 +34,8 @@ class OwnReasoning:
     def record(self, facts: ReasoningFacts) -> str | None:
         """Record the reasoning members of a delta.
 
-        Returns a delta with the entries of `reasoning_details` if the source's delta has no text. Otherwise returns
-        None, and the entries are written with the text, whose event follows.
+        Returns a delta with the entries of `reasoning_details` if the source's delta has no text. If the delta has
+        text, returns None, and the entries are written together with that text.
         """
         if facts.fields is not None:
             self._fields = facts.fields

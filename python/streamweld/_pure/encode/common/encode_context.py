@@ -1,7 +1,7 @@
 """The state that every encoder works with: the writer, ids, losses, the caller's options, and facts about the response.
 
 This module also contains the checks of tool calls that all encoders share. No code here depends on a dialect. `source`
-is known when the first event arrives.
+is not known before the first event arrives.
 """
 
 from __future__ import annotations
@@ -51,8 +51,7 @@ class EncodeContext:
     frames: Frames = field(default_factory=Frames)
     losses: Losses = field(default_factory=Losses)
     passed: PassedThrough = field(default_factory=PassedThrough)
-    # Ids of calls in earlier turns. If an earlier call has the same id, a call is written with a new id once it is
-    # complete.
+    # Ids of calls in earlier turns. A new call whose id is in this set is written with another id once it is complete.
     known_call_ids: frozenset[str] = frozenset()
     source: str | None = None
     target: str | None = None
@@ -111,7 +110,7 @@ def is_empty_cut(call: ToolCall) -> bool:
     """Return True for a truncated call without arguments.
 
     If the target cannot mark a call as incomplete, a client might run such a call. Once the call is announced, only an
-    unsuccessful ending of the response can prevent that.
+    unsuccessful ending of the response prevents the client from running it.
     """
     return call.state == "incomplete" and not call.provider_executed and not call.arguments.strip(_BLANK)
 
@@ -141,13 +140,13 @@ def final_text(written: str, call: ToolCall) -> str:
 class Encoder(Protocol):
     """Receives the events of a stream and writes them in one dialect.
 
-    It accepts events in any order, and is not called after `end`.
+    An encoder accepts events in any order, and receives none after `end`.
     """
 
     def __init__(self, context: EncodeContext) -> None: ...
 
     def event(self, event: Event, /) -> None:
-        """Handle the next event. May record losses; does not raise an exception."""
+        """Handle the next event. This method may record losses, but does not raise an exception."""
         ...
 
     def end(self, ending: Ending, /) -> None:
@@ -173,7 +172,7 @@ class OpensChoices(Protocol):
         ...
 
     def role(self, choice: int, /) -> bytes:
-        """Return the chunk that opens a choice whose first chunk lacks the role."""
+        """Return the chunk that opens a choice whose first chunk from the source lacks the role."""
         ...
 
 

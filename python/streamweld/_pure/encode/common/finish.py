@@ -41,8 +41,8 @@ class Fault:
     type: str
     code: str
     sent: str | None = None
-    """The error as the upstream sent it. Set if the error is written in another form and the message does not contain
-    the whole error.
+    """The error as the upstream sent it, if the error is written in another form and the message does not contain the
+    whole error.
     """
 
     def keep_sent(self, payload: bytes) -> Fault:
@@ -59,7 +59,7 @@ class Fault:
     def is_cut(self) -> bool:
         """True if the only error is that the input ended too early.
 
-        Some targets have a separate ending for this case.
+        Some targets end such a response differently.
         """
         return self.name == CUT
 

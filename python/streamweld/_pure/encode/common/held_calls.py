@@ -82,7 +82,7 @@ class HeldCalls:
                     self._client_tools.add(name)
 
     def take(self, event: Event, opening: Opening) -> Iterator[tuple[Event, Opening]]:
-        """Return the events to write now, each with its `opening`. The given event may be held.
+        """Return the events to write now, each with its `opening`. The given event is not included if it is held.
 
         `opening` contains two facts that a call's start event lacks: whether the call is custom, and whether the
         provider runs it.

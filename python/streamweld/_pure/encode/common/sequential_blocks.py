@@ -255,7 +255,7 @@ class Blocks:
             self._write(block)
 
     def has_empty_cut_call(self) -> bool:
-        """Return True if `finish` would close a call that clients would run although its arguments may be missing.
+        """Return True if `finish` would close a truncated call without arguments, which clients would run.
 
         Here, a call is opened only with the first piece of its arguments, so this method always returns False.
         """
@@ -425,10 +425,10 @@ class Blocks:
 
     @property
     def _renames(self) -> bool:
-        """Whether a name that differs from the one already written is accepted.
+        """Whether a call may be closed with a name that differs from the name already written.
 
-        It is if the target's closing event contains the name and the source has the same dialect. The closing event of
-        the source may then have passed through, so that clients may already have the new name.
+        This is the case if the target's closing event contains the name and the source has the same dialect. The
+        closing event of the source may then have passed through, so that clients may already have the new name.
         """
         return self._writer.corrects and self._context.passed.own
 

@@ -231,8 +231,8 @@ class Responses:
         # that no truncated call is delivered.
         if self._context.cut_ending == "incomplete":
             self._close_all()
-        # OpenResponses puts the code and message in `error`; OpenAI puts them next to `error`. Clients of either kind
-        # find them.
+        # The event contains the code and message twice, because OpenResponses clients read them in `error` and OpenAI
+        # clients read them next to `error`.
         code, message = quoted(fault.code), quoted(fault.message)
         error_object = members(type=quoted(fault.type), code=code, message=message, param="null")
         self._wire.event("error", f'"error":{error_object},"code":{code},"message":{message},"param":null')

@@ -1,5 +1,4 @@
-"""Writes the output items of a Responses stream. Each item is opened once and filled, and has the same id and index
-throughout.
+"""Writes the output items of a Responses stream. Each item is opened once, and keeps its id and index until it ends.
 
 The encoder determines which item an event belongs to and when an item ends.
 """

@@ -183,7 +183,7 @@ def _id(identity: str | None) -> str:
 def usage_json(counts: Counts) -> str:
     """Return the usage object. The schema requires numbers, so unknown counts are written as 0."""
     total = counts.total if counts.total is not None else (counts.input or 0) + (counts.output or 0)
-    # The published schema requires the first of these two; OpenAI's client (3.54) requires both.
+    # The published schema requires `cached_tokens`. OpenAI's client (3.54) also requires `cache_write_tokens`.
     details = members(cached_tokens=str(counts.cached or 0), cache_write_tokens=str(counts.cache_write or 0))
     return members(
         input_tokens=str(counts.input or 0),

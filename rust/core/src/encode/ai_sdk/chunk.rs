@@ -56,8 +56,8 @@ pub(crate) fn counted(to: &mut Writer, counts: &[(&str, Option<i64>)]) {
     }
 }
 
-/// Returns the number of uncached input tokens and the number of output tokens that are not reasoning. A number is
-/// `None` if the counts do not contain it.
+/// Returns the number of uncached input tokens and the number of output tokens that are not reasoning. Returns `None`
+/// for a number that the counts do not contain.
 pub(crate) fn shares(counts: &Counts) -> (Option<i64>, Option<i64>) {
     let cached = counts.cached.unwrap_or(0);
     let cached = cached.saturating_add(counts.cache_write.unwrap_or(0));

@@ -1,8 +1,8 @@
 //! Writes the content that both AI SDK protocols represent in the same way: text and reasoning blocks, complete and
 //! incomplete calls, and sources and files.
 //!
-//! Tool chunks, and the events that open and end a response, differ between the protocols. The implementations of
-//! `Protocol` write them.
+//! Tool chunks, and the events that open and end a response, differ between the protocols and are written by the
+//! implementations of `Protocol`.
 
 use crate::encode::ai_sdk::chunk::end;
 use crate::encode::ai_sdk::chunk::frame;
@@ -160,7 +160,7 @@ impl<P: Protocol> BlockWriter for AiSdk<P> {
             .item
             .clone()
             .unwrap_or_else(|| context.mint.make(kind));
-        // The metadata of a block that ended without text arrived in its closing event.
+        // If the block ended without text, its closing event has already arrived and contains the metadata.
         let metadata = take_part_metadata(context, block, done.filter(|done| done.is_empty));
         let to = member(frame(&mut context.writer, start), "\"id\"", &block.mark);
         end(write_provider_metadata(to, metadata.as_deref()));

@@ -91,7 +91,7 @@ pub(crate) struct Calls {
     pub(crate) written: usize,
     /// Ids of the written calls for which the stream contains no result, so that the client must run them.
     pub(crate) unanswered: Set<String>,
-    /// True if a call was written without arguments although its arguments may be missing.
+    /// True if a truncated call was written without arguments.
     pub(crate) has_empty_cut_call: bool,
 }
 
@@ -211,7 +211,7 @@ impl Calls {
         }
     }
 
-    /// Records a piece of arguments whose original bytes passed through. Returns false and changes nothing if its call
+    /// Records a piece of arguments whose original bytes passed through. Returns false and changes nothing if the call
     /// has not begun.
     pub(crate) fn keep(&mut self, part: u32, text: &str) -> bool {
         let call = self.open.get_mut(&part);

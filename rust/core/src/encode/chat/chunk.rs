@@ -1,4 +1,4 @@
-//! Writes what every Chat chunk contains: the members before the delta, and the end after it.
+//! Writes the parts that all Chat chunks have in common: the members before the delta, and the members after it.
 
 use crate::encode::chat::list_indexes::Indexed;
 use crate::encode::chat::list_indexes::ListIndexes;
@@ -41,7 +41,7 @@ pub(crate) struct ChunkHead {
     pub(crate) usage_has_choice: bool,
     /// Unknown members of the source's choices.
     choices: Map<i32, OwnMembers>,
-    /// Unknown members to write in the current output chunk, of the choice and of its delta.
+    /// Unknown members of the choice and of its delta that are written in the current output chunk.
     next: OwnMembersOnce,
     /// True once the finish reasons are being written. From then on, the choice members of the source's current chunk
     /// are no longer written.
@@ -52,7 +52,7 @@ pub(crate) struct ChunkHead {
 #[derive(Debug, Default)]
 struct OwnMembers {
     current: OwnMembersOnce,
-    /// The names of the current members of the choice, and of its delta.
+    /// Names of the current unknown members of the choice, and of its delta.
     choice_names: HashSet<String>,
     delta_names: HashSet<String>,
     /// Members from the source's chunk with the finish reason.

@@ -466,8 +466,8 @@ impl Chat {
         }
     }
 
-    /// Writes the text that the final text adds to the streamed text. Records a loss if the final text contradicts the
-    /// streamed text.
+    /// Writes the rest of the final text if the streamed text is its beginning. Records a loss if the final text
+    /// contradicts the streamed text.
     fn write_remaining_text(
         &mut self,
         context: &mut EncodeContext,
@@ -643,8 +643,7 @@ fn is_empty(event: &Event<'_>) -> bool {
     )
 }
 
-/// Returns the usage object. A source in this dialect has one, which is used as sent; otherwise, it is built from the
-/// counts.
+/// Returns the usage object, which is copied from a source in this dialect, and otherwise built from the token counts.
 fn usage(context: &EncodeContext, counts: &Counts) -> String {
     let mut to = Writer::default();
     if let Some(sent) = &context.answer.own_usage {

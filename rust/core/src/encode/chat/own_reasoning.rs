@@ -8,7 +8,7 @@ use crate::encode::common::writer::Writer;
 use crate::model::unmodelled::ReasoningFacts;
 use std::mem;
 
-/// The member that contains written reasoning if the source has not used any reasoning member yet.
+/// The member to write reasoning to if the source has not used any reasoning member yet.
 const DEFAULT: &str = "reasoning_content";
 
 /// The reasoning members that the source uses for one choice.
@@ -57,7 +57,7 @@ impl Written {
 
 impl OwnReasoning {
     /// Records the reasoning members of a delta. Returns the entries of `reasoning_details` if the delta has no text.
-    /// Otherwise returns `None`, and the entries are written with the text, whose event follows.
+    /// If the delta has text, returns `None`, and the entries are written together with that text.
     pub(crate) fn record(&mut self, facts: &ReasoningFacts<'_>) -> Option<Written> {
         if let Some(fields) = facts.fields {
             self.fields = fields.to_vec();

@@ -28,7 +28,7 @@ pub(crate) struct Block {
     pub(crate) mark: String,
     /// True if the metadata of the part has been written. Set by the `BlockWriter`.
     pub(crate) metadata_written: bool,
-    /// True for a call of which nothing is written until the call is complete.
+    /// True if nothing of the call is written until the call is complete.
     pub(crate) held: bool,
     /// The part of the block's text that has already been written.
     pub(crate) out: String,

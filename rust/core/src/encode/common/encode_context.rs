@@ -67,16 +67,16 @@ pub(crate) struct EncodeContext {
     pub(crate) source: &'static str,
     pub(crate) target: &'static str,
     pub(crate) answer: Answer,
-    /// True if the input was truncated. Any closing events after that were caused by the truncation and not by the
+    /// True if the input was truncated. Closing events that arrive later are caused by the truncation, not by the
     /// source.
     pub(crate) cut: bool,
     /// True if the stream was ended with an error because the upstream contradicted what was already written. Nothing
     /// may be written after that error.
     pub(crate) broken: bool,
-    /// Ids of calls in earlier turns. If an earlier call has the same id, a call is written with a new id once it is
+    /// Ids of calls in earlier turns. A new call whose id is in this set is written with another id once it is
     /// complete.
     known: Set<String>,
-    /// Ids of the calls in this response. A second call with the same id also gets a new id.
+    /// Ids of the calls in this response. If two calls have the same id, the second call is written with a new id.
     taken: Set<String>,
     /// Choices with a truncated call that the client would have to run.
     unfinished: Set<i32>,
@@ -376,7 +376,7 @@ impl<'a> Call<'a> {
     /// Returns true for a truncated call without arguments.
     ///
     /// If the target cannot mark a call as incomplete, a client might run such a call. Once the call is announced, only
-    /// an unsuccessful ending of the response can prevent that.
+    /// an unsuccessful ending of the response prevents the client from running it.
     pub(crate) fn is_empty_cut(&self) -> bool {
         self.is_cut() && !self.provider_executed && is_blank(self.arguments)
     }

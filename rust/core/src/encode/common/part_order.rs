@@ -63,7 +63,7 @@ impl PartOrder {
         }
     }
 
-    /// Returns true if `finish` would close a call that clients would run although its arguments may be missing.
+    /// Returns true if `finish` would close a truncated call without arguments, which clients would run.
     pub(crate) fn has_empty_cut_call(&self) -> bool {
         match self {
             PartOrder::Sequential(_) => false, // a call is opened with the first piece of its arguments

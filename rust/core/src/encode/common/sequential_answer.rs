@@ -69,7 +69,7 @@ pub(crate) struct SequentialAnswer<A> {
     blocks: PartOrder,
     opened: bool,
     over: bool,
-    /// The choice of the first event that has one. Only this choice is written.
+    /// The choice of the first event that belongs to any choice. Only this choice is written.
     choice: Option<i32>,
     finished: Option<Finish>,
 }

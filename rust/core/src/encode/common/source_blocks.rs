@@ -142,7 +142,7 @@ impl SourceBlocks {
         }
     }
 
-    /// Returns true if `finish` would close a call that clients would run although its arguments may be missing.
+    /// Returns true if `finish` would close a truncated call without arguments, which clients would run.
     pub(crate) fn has_empty_cut_call(&self) -> bool {
         let mut unwritten = self.ended_open_calls.iter().chain(&self.queue);
         unwritten.any(|part| {

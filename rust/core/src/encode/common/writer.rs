@@ -124,7 +124,7 @@ fn next_special(bytes: &[u8], from: usize) -> Option<usize> {
     let mut rest = bytes.get(from..)?;
     let mut at = from;
     while let Some((block, more)) = rest.split_first_chunk::<BLOCK>() {
-        // Branch-free, so that the compiler can vectorize the whole block.
+        // This code has no branches, so that the compiler can vectorize it.
         let found = block.iter().fold(0, |found, &byte| {
             let quoted = u8::from(byte == b'"') | u8::from(byte == b'\\');
             found | quoted | u8::from(byte < 0x20) | u8::from(byte == 0xE2)

@@ -390,8 +390,8 @@ impl Items {
         part.map(|part| part.text.push_str(text)).is_some()
     }
 
-    /// Writes the text that the final text adds to the streamed text. If the final text contradicts the streamed text,
-    /// only the closing events contain the final text.
+    /// Writes the rest of the final text if the streamed text is its beginning. If the final text contradicts the
+    /// streamed text, only the closing events contain the final text.
     pub(crate) fn finish_text(&mut self, context: &mut EncodeContext, position: usize, text: &str) {
         let Some(part) = self.parts.get_mut(position) else {
             return;

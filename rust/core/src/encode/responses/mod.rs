@@ -54,7 +54,7 @@ pub(crate) struct Responses {
     /// URL and title of each page that was cited without a position. These citations are added to the next text part
     /// that ends.
     pages: Vec<(String, String)>,
-    /// The choice of the first event that has one. Only this choice is written.
+    /// The choice of the first event that belongs to any choice. Only this choice is written.
     choice: Option<i32>,
     /// The finish word, or the error if there is no finish word.
     finish: Option<Result<String, EndingError>>,
@@ -430,9 +430,9 @@ impl Responses {
         }
     }
 
-    /// Writes the text that the final text adds to the streamed text, and returns the position of the part. If the
-    /// final text contradicts the streamed text, the item's closing events contain the final text. Returns `None` for a
-    /// part without text.
+    /// Writes the rest of the final text if the streamed text is its beginning, and returns the position of the part.
+    /// If the final text contradicts the streamed text, the item's closing events contain the final text. Returns
+    /// `None` for a part without text.
     fn write_remaining_text(
         &mut self,
         context: &mut EncodeContext,

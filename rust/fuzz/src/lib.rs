@@ -1,8 +1,9 @@
-//! Code that all fuzz targets use: the layout of an input, the structure-aware mutator, and the invariants.
+//! Contains the code that all fuzz targets share: the layout of an input, the structure-aware mutator, and the
+//! invariants.
 //!
 //! An input consists of one byte with options, one byte with the number of read sizes, the read sizes, and the body.
-//! The fuzzer can therefore vary how the body is split, as in the end-to-end fuzz target of the h2 crate. `case` splits
-//! an input into these components.
+//! The fuzzer can therefore vary how the body is split, as in the end-to-end fuzz target of the h2 crate. The function
+//! `case` splits an input into these components.
 
 pub mod invariants;
 pub mod mutate;

@@ -59,7 +59,7 @@ impl Random {
     }
 }
 
-/// Mutates the input in `data[..size]` in place. Returns its new size, at most `max_size`.
+/// Mutates the input in `data[..size]` in place. Returns the new size of the input, which is at most `max_size`.
 pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     let mut random = Random::new(seed);
     if random.below(2) == 0 || size < 4 {

@@ -39,7 +39,7 @@ struct Tables {
     policy: Policy,
 }
 
-/// The tables that were read last. They are cached because a policy always returns the same two immutable tables
+/// The tables that were read last. The tables are cached because a policy always returns the same two immutable tables
 /// (`options.Policy.config`), and most streams use the same policy as the previous stream.
 static LAST: Mutex<Option<Tables>> = Mutex::new(None);
 
@@ -124,8 +124,8 @@ fn word(config: &Bound<'_, PyDict>, name: &Bound<'_, PyString>) -> PyResult<Opti
         .transpose()
 }
 
-/// Strings that `shared_text` returned, with the most recent string first. They are cached because a policy always
-/// returns the same string.
+/// Strings that `shared_text` returned, with the most recent string first. The strings are cached because a policy
+/// always returns the same string.
 static TEXTS: Mutex<Vec<(Py<PyString>, Arc<str>)>> = Mutex::new(Vec::new());
 
 /// Returns the text of a member, or `None` if it is missing. All streams that use the same policy share one copy.

@@ -142,7 +142,8 @@ impl Converter {
         self.write(py, Some(size), |core, out| core.overflow(&pieces, out))
     }
 
-    /// Ends the input. Returns the last bytes; a second call returns none. `broken` means that the transport failed.
+    /// Ends the input. Returns the last bytes. A second call returns no bytes. `broken` means that the transport
+    /// failed.
     #[pyo3(signature = (broken=false))]
     fn close<'py>(&self, py: Python<'py>, broken: bool) -> PyResult<Bound<'py, PyBytes>> {
         self.write(py, None, |core, out| core.close(InputEnd::of(broken), out))

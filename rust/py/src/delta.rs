@@ -1,14 +1,14 @@
 //! Classes for the three most frequent events: `TextDelta`, `ReasoningDelta`, `ToolCallDelta`.
 //!
-//! To callers, these classes behave like those in `events`. They are built directly on the C API, because an ordinary
-//! extension object takes twice as long to create and drop, and the garbage collector would track it. The objects
-//! contain only a string and sometimes plain data, so the garbage collector does not have to track them. All `unsafe`
-//! code in the bindings is in this module, in `freelist` (memory reuse), in `string_cache` (string creation) and in
-//! `arrow/capsule`.
+//! To callers, these classes behave like those in `events`. The classes are built directly on the C API, because an
+//! ordinary extension object takes twice as long to create and drop, and the garbage collector would track it. The
+//! objects contain only a string and sometimes plain data, so the garbage collector does not have to track them. All
+//! `unsafe` code in the bindings is in this module, in `freelist` (memory reuse), in `string_cache` (string creation)
+//! and in `arrow/capsule`.
 //!
 //! The `unsafe` code is sound because `Object` has C layout and begins with the interpreter's object head, and the type
-//! spec contains the object's size. `make` returns a fully initialized object, which owns its two references; neither
-//! is null. Only `get_metadata` writes to the object, while the global interpreter lock is held.
+//! spec contains the object's size. `make` returns a fully initialized object, which owns its two references. Neither
+//! reference is null. Only `get_metadata` writes to the object, while the global interpreter lock is held.
 
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
 use std::mem::offset_of;
@@ -185,7 +185,7 @@ impl Kind {
 macro_rules! deallocator {
     ($dealloc:ident, $kind:expr) => {
         unsafe extern "C" fn $dealloc(slf: *mut ffi::PyObject) {
-            // SAFETY: `slf` is an object of this class without references.
+            // SAFETY: `slf` is an object of this class to which no references exist.
             unsafe { drop_object(slf, $kind.freelist()) }
         }
     };
@@ -203,7 +203,7 @@ deallocator!(dealloc_arguments, Kind::Arguments);
 unsafe fn drop_object(slf: *mut ffi::PyObject, freelist: &Freelist<Object>) {
     let object = slf.cast::<Object>();
     // SAFETY: the object's references are owned and are not used after they are dropped, and the memory is either kept
-    // or freed. Each object owns a reference to its type; the reference stays with the memory.
+    // or freed. Each object owns a reference to its type, which stays with the memory.
     unsafe {
         ffi::Py_DECREF((*object).text);
         if (*object).metadata != ffi::Py_None() {
@@ -279,8 +279,8 @@ fn class(py: Python<'_>, class: &Class) -> PyResult<Py<PyType>> {
         flags: ffi::Py_TPFLAGS_DEFAULT as c_uint,
         slots: slots.as_mut_ptr(),
     };
-    // SAFETY: the spec is complete and terminated; names, members and methods are never freed; each function has the
-    // signature that its slot requires.
+    // SAFETY: the spec is complete and terminated, its names, members and methods are never freed, and each function
+    // has the signature that its slot requires.
     let made = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyType_FromSpec(&raw mut spec))? };
     let made = made.cast_into::<PyType>()?;
     made.setattr("type", PyString::intern(py, class.event))?;
@@ -346,8 +346,8 @@ fn fields<'py>(slf: &Bound<'py, PyAny>) -> PyResult<(&'static Class, Fields<'py>
 unsafe extern "C" fn get_metadata(slf: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
     let place = slf.cast::<Object>();
     guard(null_mut(), |py| {
-        // SAFETY: the interpreter passes an object of this class that lives as long as the call. Its metadata is an
-        // object, and `metadata` has a separate reference to it.
+        // SAFETY: the interpreter passes an object of this class that lives as long as the call. The event's metadata
+        // is a Python object, and `metadata` has a separate reference to it.
         let metadata = unsafe { this(py, (*place).metadata) };
         let Some(value) = UnreadJson::value_of(&metadata)? else {
             return Ok(metadata.into_ptr());

@@ -28,7 +28,7 @@ pub(crate) struct EventLog {
     /// The texts of `pieces`, concatenated.
     piece_texts: String,
     others: Vec<StoredEvent>,
-    /// The texts of `others`, concatenated; `ends` contains the end of each text.
+    /// The concatenated texts of `others`. `ends` contains the end of each text.
     texts: String,
     ends: Vec<usize>,
     bytes: Vec<u8>,

@@ -67,8 +67,8 @@ impl<T: Spare> Freelist<T> {
         if !LOCKED || count >= SPARE {
             return false;
         }
-        // SAFETY: guaranteed by the caller; the lock is held as above. `dealloc` may resurrect an object, as finalizers
-        // do, because the interpreter does not access the object after calling `dealloc`.
+        // SAFETY: guaranteed by the caller, and the lock is held as in `take`. `dealloc` may resurrect an object, as
+        // finalizers do, because the interpreter does not access the object after calling `dealloc`.
         unsafe {
             ffi::Py_INCREF(object.cast());
             *(*object).next() = self.first.load(Relaxed).cast();

@@ -55,7 +55,7 @@ pub(crate) fn word(py: Python<'_>, text: &'static str) -> Py<PyString> {
     word
 }
 
-/// Returns the field for a JSON text. Its value is built when the field is first read.
+/// Returns the field for a JSON text. The field's value is built when the field is first read.
 #[inline]
 fn data(text: Option<&str>) -> Option<Lazy> {
     text.map(Lazy::value)

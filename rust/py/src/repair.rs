@@ -73,7 +73,8 @@ impl Repairer {
         self.write(py, &data, |core, out| core.feed(bytes, out))
     }
 
-    /// Ends the input. Returns the last bytes; a second call returns none. `broken` means that the transport failed.
+    /// Ends the input. Returns the last bytes. A second call returns no bytes. `broken` means that the transport
+    /// failed.
     #[pyo3(signature = (broken=false))]
     fn close<'py>(&self, py: Python<'py>, broken: bool) -> PyResult<Bound<'py, PyBytes>> {
         self.write(py, &PyBytes::new(py, b""), |core, out| {

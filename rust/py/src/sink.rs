@@ -2,7 +2,7 @@
 //!
 //! The core passes events one by one, except that several consecutive deltas may be passed together. Exactly one object
 //! is created for each event. If an object cannot be created, for example because memory is exhausted, the error is
-//! stored and the caller raises it. Deltas, the most frequent events, are built here; `objects` builds all other
+//! stored and the caller raises it. Deltas, the most frequent events, are built here, and `objects` builds all other
 //! events.
 
 use std::iter;

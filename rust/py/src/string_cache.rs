@@ -92,7 +92,7 @@ pub(crate) fn string(py: Python<'_>, text: &str) -> Py<PyString> {
     }
     let (start, length) = (text.as_ptr().cast(), text.len() as ffi::Py_ssize_t);
     // SAFETY: `start` points to `length` bytes, which are only read. The result is either a new reference to a string
-    // or null; for null, `from_owned_ptr` panics, as `PyString::new` does.
+    // or null. For null, `from_owned_ptr` panics, as `PyString::new` does.
     unsafe {
         let made = ffi::PyUnicode_DecodeLatin1(start, length, null());
         Bound::from_owned_ptr(py, made)

@@ -1,6 +1,6 @@
 """Convert a stream from one dialect to another by sending a parser's events to an encoder.
 
-An error is written at once in the target's own form, and is also available as `error`.
+An error is written immediately in the target's own form, and is also available as `error`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Converter:
 
     @property
     def dialect(self) -> str | None:
-        """The dialect of the source; None until it is detected."""
+        """The dialect of the source, or None until it is detected."""
         return self._parser.dialect
 
     @property
@@ -100,7 +100,7 @@ class Converter:
         return self._parser.snapshot()
 
     def fold(self, _choice: object, /) -> None:
-        """Return None: this backend has no folded response, so the caller builds one from `snapshot`."""
+        """Return None, because this backend has no folded response and the caller builds one from `snapshot`."""
 
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
         """Read the next bytes and return output bytes in the target dialect. Returns no bytes after the ending."""

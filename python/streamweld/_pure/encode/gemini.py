@@ -289,7 +289,7 @@ class Gemini:
 
     def _counts(self) -> str | None:
         """Return the usage object. The object is copied from a source in this dialect if clients read all its names.
-        Otherwise, it is built from the token counts, with thoughts excluded from `candidatesTokenCount`.
+        Otherwise, the object is built from the token counts, with thoughts excluded from `candidatesTokenCount`.
         """
         if self._usage is None:
             return None

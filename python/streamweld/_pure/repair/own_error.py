@@ -1,4 +1,4 @@
-"""Check whether the clients of a dialect raise an exception for an error as it was sent.
+"""Check whether the clients of a dialect raise an exception for an upstream error in the form in which it was sent.
 
 openai-python and openai-node raise one if a payload has an `error` member with a non-empty value. @ai-sdk/anthropic and
 both AI SDK protocols check the `type` member. google-genai raises one only if `error` is the first member. These

@@ -1,5 +1,5 @@
 """Repair one stream: accept bytes in one dialect and return bytes in the same dialect. Blocks that clients interpret
-correctly pass through unchanged; the others are rewritten.
+correctly pass through unchanged, and all other blocks are rewritten.
 
 A block is the bytes of one server-sent event. The parser reads every block, and an encoder for the same dialect writes
 the resulting events into a scratch buffer. As long as blocks are correct, their original bytes are sent and the scratch
@@ -198,7 +198,7 @@ class Repairer:
         return self._parser.snapshot()
 
     def fold(self, _choice: object, /) -> None:
-        """Return None: this backend has no folded response, so the caller builds one from `snapshot`."""
+        """Return None, because this backend has no folded response and the caller builds one from `snapshot`."""
 
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
         """Feed the next bytes and return the repaired bytes that are ready.
@@ -394,8 +394,8 @@ class Repairer:
 
     @property
     def _holds_calls(self) -> bool:
-        """Whether blocks must be held because of an open call. Either calls are written only when they are complete, or
-        clients would run a call that may not be complete yet.
+        """Whether blocks must be held because of an open call. Blocks are held if calls are written only when they are
+        complete, or if clients might run the call before it is complete.
         """
         if not self._calls:
             return False
@@ -473,8 +473,8 @@ class Repairer:
                 self._pass(block)
 
     def _open_choices(self) -> None:
-        """Make the encoder write the roles of the choices that begin in the current block. This output is needed if the
-        block does not pass.
+        """Make the encoder write the roles of the choices that begin in the current block. The encoder's output is
+        needed if the block does not pass.
         """
         out = self._parser.out
         if not out.begun:
@@ -581,7 +581,7 @@ class Repairer:
         self._last_out = True
 
     def _rewrite(self) -> None:
-        """Start rewriting: from now on, the encoder's output is sent."""
+        """Start rewriting, so that the encoder's output is sent from now on."""
         self.repaired = True
         if self._ended and not self._rewriting and not self._context.frames:
             return  # the original ending has passed through; nothing follows it

@@ -545,7 +545,7 @@ impl Message {
     }
 
     /// Keeps the members of a `message_start` event that arrived after the message was opened. The usage and some other
-    /// members can still be written in `message_delta`; all other members are lost.
+    /// members can still be written in `message_delta`, but all remaining members are lost.
     fn keep_late_members(
         &mut self,
         context: &mut EncodeContext,
@@ -638,7 +638,7 @@ fn nonempty(text: Option<&str>) -> Option<&str> {
 }
 
 /// Returns the encrypted content of a reasoning part, or `None` if the part has text. Only the provider can decrypt
-/// this content.
+/// encrypted content.
 fn redacted<'d>(done: &'d Done<'_>) -> Option<&'d str> {
     nonempty(done.encrypted_content.as_deref()).filter(|_| done.is_empty)
 }

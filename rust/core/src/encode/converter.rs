@@ -1,6 +1,6 @@
 //! Converts a stream from one dialect to another by sending a parser's events to an encoder.
 //!
-//! An error is written at once in the target's own form, and is also available as `error`.
+//! An error is written immediately in the target's own form, and is also available as `error`.
 
 use crate::dialect::Dialect;
 use crate::encode::common::carrier;
@@ -78,11 +78,11 @@ struct EncoderSink {
     stopped: bool,
     /// The upstream's error, if the policy continues after it.
     upstream_error: Option<EndingError>,
-    /// Number of carriers written for signatures of text parts and calls; each carrier is a separate part.
+    /// Number of carriers written for signatures of text parts and calls. Each carrier is a separate part.
     carriers: u32,
     /// The renamed calls, or `None` if the converter keeps ids that the target's API rejects.
     tool_ids: Option<ToolIds>,
-    /// Choice -> number of characters in its text so far. Counted only if carriers are written.
+    /// For each choice, the number of characters in its text so far. Counted only if carriers are written.
     text_ends: Map<i32, i64>,
 }
 

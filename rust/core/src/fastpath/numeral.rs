@@ -20,8 +20,8 @@ pub(crate) fn number(bytes: &[u8]) -> Option<(u32, usize)> {
     if length == 8 || digits & 0xFF == 0 {
         return other_number(bytes);
     }
-    // Move the digits to the high bytes. Then combine them into pairs, the pairs into groups of four, and these groups
-    // into the value.
+    // Move the digits to the high bytes, combine them into pairs, combine the pairs into groups of four, and combine
+    // the groups into the value.
     let ones = digits << (64 - 8 * length);
     let pairs = (ones.wrapping_mul(10 << 8 | 1) >> 8) & 0x00FF_00FF_00FF_00FF;
     let fours = (pairs.wrapping_mul(100 << 16 | 1) >> 16) & 0x0000_FFFF_0000_FFFF;
@@ -56,7 +56,7 @@ pub(crate) struct Numeral {
 }
 
 impl Numeral {
-    /// Creates the expected number. Returns `None` if it has too many digits.
+    /// Creates the expected number. Returns `None` if the number has too many digits.
     pub(crate) fn of(value: u32) -> Option<Numeral> {
         let (mut digits, mut rest, mut length) = (0, value, 0);
         loop {

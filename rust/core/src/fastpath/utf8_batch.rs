@@ -46,7 +46,7 @@ impl Utf8Batch {
         self.count += 1;
     }
 
-    /// Returns the texts before the first one that is not UTF-8, with the end offset of each.
+    /// Returns the texts before the first text that is not UTF-8, with the end offset of each text.
     pub(crate) fn valid(&self) -> (&str, &[usize]) {
         let bytes = self.bytes.get(..self.length).unwrap_or_default();
         let text = std::str::from_utf8(bytes).unwrap_or_else(|error| {

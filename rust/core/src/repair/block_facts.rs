@@ -62,7 +62,7 @@ impl BlockFacts {
         (self.mended, self.misread) = (true, true);
     }
 
-    /// Returns the first recorded reason, or `None` if there is none or a diagnostic already reports it.
+    /// Returns the first recorded reason, or `None` if there is no reason or a diagnostic already reports it.
     pub(crate) fn reason(&self) -> Option<&'static str> {
         self.why.filter(|_| !self.mended)
     }

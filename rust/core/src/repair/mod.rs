@@ -1,12 +1,12 @@
 //! Repairs one stream: accepts bytes in one dialect and returns bytes in the same dialect. Blocks that clients
-//! interpret correctly pass through unchanged; the others are rewritten.
+//! interpret correctly pass through unchanged, and all other blocks are rewritten.
 //!
 //! A block is the bytes of one server-sent event. The parser processes every block, and an encoder for the same dialect
 //! writes the resulting events into a buffer. As long as blocks pass unchanged, their original bytes are sent and the
 //! encoder's output is discarded. Once a block cannot pass, the encoder's output is sent instead until the end of the
 //! stream. Some blocks only lack an event name, the `object` of a Chat chunk, the response's opening event, or a role.
 //! The missing bytes are added to such a block, which then passes, and later blocks are checked as usual. This file
-//! decides which blocks pass, are held, or are rewritten. It does not parse frames or interpret events.
+//! decides which blocks pass, are held, or are rewritten, without parsing frames or interpreting events.
 //!
 //! A block is held, together with the blocks after it, as long as later input can change the block's interpretation.
 //! For example, an announced call may still be retracted. `encode::common::passed_through` stores facts about the
@@ -230,8 +230,8 @@ impl Repairer {
         }
     }
 
-    /// Handles blocks that the fast path recognized. If they contain only pieces of text, they pass without further
-    /// checks. `events` is the number of blocks.
+    /// Handles blocks that the fast path recognized. Blocks that contain only pieces of text pass without further
+    /// checks, unless earlier input is undecided. `events` is the number of blocks.
     #[inline]
     fn handle_matched_blocks(&mut self, read: &mut Read<'_, '_>, events: usize) -> ParseResult {
         if self.sink.block.quiet && !self.is_undecided() {
@@ -557,7 +557,7 @@ impl Repairer {
         read.begin_block();
     }
 
-    /// Starts rewriting: from now on, the encoder's output is sent.
+    /// Starts rewriting, so that the encoder's output is sent from now on.
     fn rewrite(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.repaired = true;
         self.sink.write_pieces();
@@ -612,7 +612,7 @@ impl Repairer {
         self.parser.snapshot(sink);
     }
 
-    /// Returns the stored diagnostics: those of the parser, with those of repair inserted in order.
+    /// Returns the parser's stored diagnostics, with the repairer's diagnostics inserted in order.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let parsed = self.parser.diagnostics();
         self.sink.lost.merged_with(parsed, self.max_diagnostics)

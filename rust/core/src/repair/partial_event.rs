@@ -35,7 +35,8 @@ impl Repairer {
         Ok(())
     }
 
-    /// Splits `piece` at the limit on buffered bytes. Returns `None` if all of it fits or the block is not buffered.
+    /// Splits `piece` at the limit on buffered bytes. Returns `None` if the whole piece fits or the block is not
+    /// buffered.
     fn cut<'p>(&self, read: &Read<'_, '_>, piece: &'p [u8]) -> Option<(&'p [u8], &'p [u8])> {
         if self.sink.block.misread {
             return None; // the block is parsed as it arrives and not buffered

@@ -1,6 +1,6 @@
 //! Buffers pieces of text until it is decided whether their blocks pass unchanged.
 //!
-//! Most blocks of a stream contain one piece of text and pass. For such pieces, the encoder only stores the text.
+//! Most blocks of a stream contain one piece of text and pass. For pieces that pass, the encoder only stores the text.
 
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::encoder::Encoder;

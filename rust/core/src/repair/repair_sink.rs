@@ -1,4 +1,4 @@
-//! Receives the events of a stream under repair, passes them to the encoder, and collects wire facts.
+//! Receives the events of the stream that is being repaired, passes them to the encoder, and collects wire facts.
 //!
 //! Facts about the current block are stored in its `BlockFacts`. The repairer uses these facts to decide what happens
 //! to the block.
@@ -90,7 +90,7 @@ pub(crate) struct RepairSink {
     calls: Set<u32>,
     /// Open calls whose item the stream has closed.
     closed_calls: Set<u32>,
-    /// Total size of the payloads that ended items, and the maximum total up to which they are stored.
+    /// Total size of the payloads that ended items, and the maximum total up to which these payloads are stored.
     items_size: usize,
     max_items_size: usize,
     /// Facts about the wire format that events do not contain.
@@ -371,8 +371,8 @@ impl RepairSink {
         }
     }
 
-    /// Makes the encoder write the roles of the choices that begin in the current block. This output is needed if the
-    /// block does not pass.
+    /// Makes the encoder write the roles of the choices that begin in the current block. The encoder's output is needed
+    /// if the block does not pass.
     pub(crate) fn open_choices(&mut self) {
         if self.begun.is_empty() {
             return;
@@ -491,8 +491,8 @@ impl RepairSink {
         Err(arrival.locate(Fault::of_code(code, detail)))
     }
 
-    /// Returns true if blocks must be held because of an open call. This is the case if calls are written only when
-    /// they are complete, or if clients might run the call before it is complete.
+    /// Returns true if blocks must be held because of an open call. Blocks are held if calls are written only when they
+    /// are complete, or if clients might run the call before it is complete.
     pub(crate) fn holds(&self) -> bool {
         if !self.closed_calls.is_empty() && RUNS_AT_CLOSE.contains(&self.context.source) {
             return true;
@@ -559,7 +559,7 @@ impl RepairSink {
         self.context.passed.sequence = self.wire_facts.next();
     }
 
-    /// Records that all output so far has passed. `numbered` is true if the output contained payloads.
+    /// Records that all output so far has passed. `numbered` is true if the blocks contained payloads.
     pub(crate) fn pass(&mut self, numbered: bool) {
         self.forget();
         self.wire_facts.pass(&mut self.context.passed, numbered);

@@ -35,8 +35,8 @@ enum QueuedFact {
 }
 
 impl WireFacts {
-    /// Records that the item at `index` was opened without a part. Returns false if this was already recorded for the
-    /// index.
+    /// Records that the item at `index` was opened without a part. Returns false if such an opening was already
+    /// recorded for the index.
     pub(crate) fn announce(&mut self, index: i64) -> bool {
         self.queued.push(QueuedFact::Announced(index));
         self.announced.insert(index)

@@ -162,7 +162,7 @@ fn in_pieces(text: &str, random: &mut Random) -> Status {
     automaton.finish()
 }
 
-/// Walks the whole text and reads each value in one of the possible ways.
+/// Scans the whole text, and reads each value with a randomly chosen method of the scanner.
 fn walk(scanner: &mut Scanner<'_>, random: &mut Random) -> Scan<()> {
     match (scanner.kind()?, random.below(3)) {
         (_, 0) => drop(scanner.skip()?),

@@ -81,8 +81,8 @@ impl Setting {
     }
 }
 
-/// Returns the expected output. This is either the stream as sent, or is built from a list of original blocks (by
-/// number), renamed blocks and rewritten frames.
+/// Returns the expected output, which is either the stream as sent, or a sequence of original blocks (by number),
+/// renamed blocks and rewritten frames.
 fn expected(test: &Json, chunks: &[Vec<u8>]) -> String {
     let mut out = Vec::new();
     let Some(parts) = test["expect"]["out"].as_array() else {

@@ -152,8 +152,8 @@ fn streams() -> Vec<Stream> {
 }
 
 /// The orders in which the opening (`o`), fragment (`f`) and closing (`c`) events of the elements are sent. Each string
-/// is one pass over all elements, and `C` closes the last element first. The lines under `then` in the table follow
-/// after all passes.
+/// is one pass over all elements, and `C` closes the last element first. After all passes, the lines under `then` in
+/// the table follow.
 const ORDERS: [(&str, &[&str]); 7] = [
     ("one by one", &["ofc"]),
     ("side by side", &["o", "f", "c"]),

@@ -213,7 +213,7 @@ fn stray_payloads() {
     // A stray payload after nonempty data is separate.
     assert_eq!(strays("{\ndata: x\n}\n\n"), [frame("x"), stray("{\n}")]);
     assert_eq!(strays("data: x\n[1]\n\n"), [frame("x"), stray("[1]")]);
-    // One-line documents are emitted at once.
+    // One-line documents are emitted immediately.
     assert_eq!(
         strays("{\"a\":1}\n{\"b\":2}\n[DONE]\n"),
         [stray("{\"a\":1}"), stray("{\"b\":2}"), stray("[DONE]")]

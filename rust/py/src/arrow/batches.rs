@@ -51,7 +51,7 @@ pub(crate) struct BatchOptions {
 #[derive(Debug)]
 pub(crate) struct Plan {
     options: BatchOptions,
-    /// Positions of the columns; `None` if the input itself is the body column.
+    /// Positions of the columns, or `None` if the input itself is the body column.
     column_positions: Option<ColumnPositions>,
     pub(crate) schema: SchemaRef,
     /// Number of rows read so far.
@@ -80,7 +80,7 @@ enum DeferredValues {
 }
 
 impl BatchOptions {
-    /// Checks the options against the type of the input. Returns a `UsageError` if they do not fit.
+    /// Checks the options against the type of the input. Returns a `UsageError` if an option does not fit the input.
     pub(crate) fn plan(self, py: Python<'_>, input: &Field) -> PyResult<Plan> {
         let usage = |sentence: String| errors::usage(py, &sentence);
         let refuse = |name: &str, kind: &DataType| {

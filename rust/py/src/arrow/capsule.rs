@@ -43,7 +43,8 @@ pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Input> {
             .pointer_checked(Some(SCHEMA))?
             .cast::<FFI_ArrowSchema>();
         let array = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
-        // SAFETY: the capsule names were checked. The schema lives as long as its capsule, which is kept alive here.
+        // SAFETY: the capsule names were checked. The schema lives as long as its capsule, to which this function has a
+        // reference.
         let field = Field::try_from(unsafe { schema.as_ref() });
         let field = field.map_err(|error| broken(py, &error.to_string()))?;
         // SAFETY: as above. The array is moved out of its capsule, and the capsule is marked as released.
@@ -106,7 +107,7 @@ impl RawStream {
 
     /// Returns the producer's message about the call that has just failed.
     fn error(&mut self, code: c_int) -> String {
-        // SAFETY: the callback belongs to this stream. Its text stays valid until the next call.
+        // SAFETY: the callback belongs to this stream. The text that it returns stays valid until the next call.
         let text = self.get_last_error.map(|last| unsafe { last(self) });
         match text.filter(|text| !text.is_null()) {
             // SAFETY: the pointer is not null, and by contract it points to a C string.

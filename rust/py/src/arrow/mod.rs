@@ -4,7 +4,8 @@
 //! builders. `batches` distributes a batch over threads. `python` contains the classes. The interpreter is released
 //! once per batch. After the batch, Python is called only to build the error messages of failed rows.
 
-// Only this module imports names from the core crate. The other modules of this folder import the names from here.
+// In this folder, only this module imports names from the core crate. The other modules of this folder import the names
+// from here.
 pub(crate) use streamweld_core::model::delta::{Completeness, InputEnd};
 pub(crate) use streamweld_core::model::event::{Delta, Event, Mark, Opened, Silent, Sink, Usage};
 pub(crate) use streamweld_core::model::fault::{Class, Extra, Fault, Where};

@@ -210,7 +210,10 @@ class AiSdk(SequentialAnswer):
             self.write_document(_text(document, "mediaType") or OCTETS, title, _text(document, "filename"))
 
     def _cite(self, annotation: object) -> None:
-        """Write a citation as a source if it refers to a page or a document. A source has no position in the text."""
+        """Write a citation as a source if it refers to a page or a document.
+
+        The citation's position in the text is lost, because a source has no member for it.
+        """
         found: Mapping[str, Any] = annotation if is_object(annotation) else {}
         inner = found.get("url_citation")
         page: Mapping[str, Any] = inner if is_object(inner) else found

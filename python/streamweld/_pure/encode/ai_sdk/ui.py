@@ -1,4 +1,5 @@
-"""Writes the UI message stream of the AI SDK, version 1, which `useChat` reads. It has one step and ends with `[DONE]`.
+"""Writes the UI message stream of the AI SDK, version 1, which `useChat` reads. The written stream has one step and
+ends with `[DONE]`.
 
 The schema is strict: clients reject chunks with unknown members.
 """

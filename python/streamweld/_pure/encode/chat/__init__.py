@@ -296,7 +296,7 @@ class Chat:
         reported = self._written_texts.get(event.part, WrittenText()).text()
         length = len(event.text) if event.text.startswith(reported) else len(reported)
         self._write_remaining_text(event)
-        # In Chat, positions are counted from the beginning of the message; in other dialects, from the beginning of the
+        # Chat counts positions from the beginning of the message, and other dialects count from the beginning of the
         # part.
         is_message = self._context.source == _TARGET
         start = 0 if is_message else self._length.get(event.choice, 0)
@@ -358,7 +358,7 @@ class Chat:
 
     def has_waiting_calls(self) -> bool:
         """Return True if a received call has not been fully written because it must wait for another call."""
-        # Only the last choices are examined, because this runs for every block and there can be many choices.
+        # Only the last choices are examined, because this check runs for every block and there can be many choices.
         while self._changed_calls:
             index, _ = self._changed_calls.popitem()
             if self._choices[index].has_unwritten:

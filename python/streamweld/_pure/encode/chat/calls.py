@@ -208,7 +208,7 @@ class Calls:
         return [_piece(call, event.arguments), *self._go_on()]
 
     def whole(self, call: ToolCall) -> list[str]:
-        """Return the rest of a call that has ended, and the calls whose turn it is now.
+        """Return the rest of a call that has ended, and the calls that no longer have to wait.
 
         Sets `contradicted` if the final event contradicts what was already written.
         """

@@ -34,7 +34,7 @@ class OwnMembers:
         self._lossy: set[int] = set()  # choices with members in the current chunk that cannot be written
 
     def record(self, content: ChoiceMembers) -> None:
-        """Store the members of a choice, in place of those from its previous chunk."""
+        """Store the members of a choice, which replace the members from the choice's previous chunk."""
         own, delta = writable(content.members), self._indexed(content.choice, writable(content.delta))
         self._names[content.choice], self._delta_names[content.choice] = {*own, *delta}, {*delta}
         self._unwritten.pop(content.choice, None)
@@ -55,7 +55,7 @@ class OwnMembers:
         return made
 
     def has_list(self, choice: int, name: str) -> bool:
-        """Return True if a delta of the choice contained this list, which is then written with the delta's other
+        """Return True if a delta of the choice contained this list, so that the list is written with the delta's other
         members.
         """
         return choice in self._lists and self._lists[choice].has(name)

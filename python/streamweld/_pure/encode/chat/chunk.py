@@ -41,7 +41,7 @@ class ChunkHead:
         self.usage_has_choice = False  # whether the last token counts came in a chunk with a choice
 
     def begin(self, started: ResponseStarted) -> None:
-        """Record the opening event of the response. Only the first one counts."""
+        """Record the opening event of the response. Later opening events are ignored."""
         self._started = self._started or started
 
     def record(self, chunk: ChunkFacts) -> None:
@@ -57,7 +57,7 @@ class ChunkHead:
     def has_all(self, names: Iterable[str]) -> bool:
         """Return True if the source's current chunk contains all members of an event's metadata.
 
-        Metadata from that chunk is not lost, because it is written as members of the chunk.
+        Metadata from the source's current chunk is not lost, because it is written as members of the chunk.
         """
         return self._names.issuperset(names)
 

@@ -125,7 +125,7 @@ def arguments_of(call: ToolCall) -> str:
 
 
 def final_text(written: str, call: ToolCall) -> str:
-    """Return the complete arguments of a call. `written`: the part of them that has already been written.
+    """Return the complete arguments of a call. `written` is the part of the arguments that has already been written.
 
     For an invalid call, return everything that was sent as arguments. If a complete call has only blank arguments, `{}`
     is appended to `written`.

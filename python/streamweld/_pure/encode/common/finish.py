@@ -1,7 +1,7 @@
 """Determines how a response ends: with the target's word for the finish reason, or with an error for the target's
 client.
 
-`_spec/conversions.json` contains the words and messages. The encoders decide where to write them.
+`_spec/conversions.json` contains the words and messages, and the encoders decide where to write them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Fault:
     def is_cut(self) -> bool:
         """True if the only error is that the input ended too early.
 
-        Some targets end such a response differently.
+        Some targets have a separate ending for a response that is only truncated.
         """
         return self.name == CUT
 

@@ -73,7 +73,8 @@ class HeldCalls:
     def add_client_tools(self, tools: object) -> None:
         """Add the functions and free-form tools from the list of the request's tools that a response repeats.
 
-        A namespace contains such a list. Tools of other types are not added, because the server may run them.
+        A tool of the type `namespace` contains another list of tools. Tools of other types are not added, because the
+        server may run them.
         """
         for tool in _objects(tools):
             for listed in _objects(tool.get("tools")) if tool.get("type") == "namespace" else (tool,):
@@ -170,7 +171,7 @@ class HeldCalls:
             self._events.append((_Pieces(event.part, event.choice, [event.arguments]), opening))
 
     def _as_executed(self, event: Event, opening: Opening) -> tuple[Event, Opening]:
-        """Return the event; if the server ran the call, mark the call as run by the provider."""
+        """Return the event, in which the call is marked as run by the provider if the server ran it."""
         if isinstance(event, ToolCallStarted) and event.part in self._executed:
             return event, (opening[0], True)
         if isinstance(event, ToolCall) and event.part in self._executed:

@@ -31,7 +31,9 @@ _ENCRYPTED: Final = {"anthropic": "redactedData"}  # all other providers: `reaso
 
 
 def is_genuine(context: EncodeContext, provider: str, metadata: Mapping[str, Any] | None) -> bool:
-    """Return True if an AI SDK part has `providerMetadata` of this provider and therefore came from it."""
+    """Return True if an AI SDK part has `providerMetadata` of this provider, which shows that the part came from this
+    provider.
+    """
     return context.source in _AI_SDK and metadata is not None and is_object(metadata.get(provider))
 
 

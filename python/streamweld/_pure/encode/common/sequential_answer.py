@@ -1,7 +1,7 @@
 """Writes one response to a target with sequential blocks: its opening events, its parts and its ending.
 
 The base class decides which events open a response and whether the response is complete. Subclasses write opening
-events, endings and errors; `Blocks` decides the order of the parts.
+events, endings and errors, and `Blocks` decides the order of the parts.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class SequentialAnswer:
     def _note(self, event: Event) -> None:
         """Record the loss of metadata of a start event or a delta, such as log probabilities.
 
-        AI SDK sources repeat such metadata in the closing event of the part.
+        AI SDK sources repeat the metadata of start events and deltas in the closing event of the part.
         """
         is_written = self.writes_unmodelled and self.context.passed.own and event.type in _STARTED
         if event.type in _PASSING and self.context.source not in _AI_SDK and not is_written:

@@ -244,7 +244,7 @@ class Blocks:
                 pass
 
     def finish(self) -> None:
-        """End a complete response: close the open block and write all waiting content."""
+        """End a complete response by closing the open block and writing all waiting content."""
         while self._active is not None:
             block, self._active = self._active, None
             self._writer.close(block)
@@ -262,7 +262,7 @@ class Blocks:
         return False
 
     def abandon(self) -> None:
-        """End an incomplete response: write the waiting text that was received, but do not start calls."""
+        """End an incomplete response. Waiting text is written, but no waiting call is started."""
         block, self._active = self._active, None
         if block is not None:
             self._writer.broken_off(block)
@@ -501,7 +501,7 @@ class Blocks:
             self._queue.appendleft(following)
 
     def _is_over(self, block: Block) -> None:
-        """Mark a call that is not written as finished."""
+        """Mark a call as finished although it is not written."""
         self._take_turn(block)
         self._go_on()
 

@@ -75,7 +75,7 @@ class SourceBlocks(Blocks):
         return block if block in self._open_blocks else None
 
     def cites_late(self, part: int) -> None:
-        """Record that annotations arrived while the part was not open, so that they are written when its block closes."""
+        """Record that an annotation arrived while the part was not open, so it is written when the block closes."""
         block = self._parts.get(part)
         if block is not None:
             block.cites_late = True

@@ -78,7 +78,8 @@ def source_tool_id(call_id: str) -> str:
 
     Any other id is returned unchanged.
 
-    If the old id was too long to be escaped, the new id does not contain it; look it up in `StreamConverter.tool_ids`.
+    If the old id was too long to be escaped, the new id does not contain it, and the old id must be looked up in
+    `StreamConverter.tool_ids`.
 
     >>> source_tool_id("swid_functions_2eadd_3a0")
     'functions.add:0'

@@ -290,7 +290,8 @@ class Responses:
     def _end_resumed(self) -> None:
         """Write a second `output_item.done` event for each resumed item.
 
-        These events are written only at the end, because an item can be resumed once for each of its parts.
+        The second `output_item.done` events are written only at the end, because an item can be resumed once for each
+        of its parts.
         """
         still_open: list[Holder] = []
         for holder in self._resumed:
@@ -327,8 +328,8 @@ class Responses:
     # Text
 
     def _text_started(self, event: TextStarted | RefusalStarted) -> None:
-        """If the source has the same dialect, open the item where the source opens it. Otherwise, the first text opens
-        the item.
+        """If the source has the same dialect, open the item where the source opens it. If the source has another
+        dialect, the first text opens the item.
         """
         if self._context.passed.own:
             self._own_part(event.part, TEXT if isinstance(event, TextStarted) else REFUSAL)

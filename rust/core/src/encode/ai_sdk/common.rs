@@ -34,7 +34,7 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::mem;
 
-/// Media type to write for a file whose type is unknown: both schemas require a media type.
+/// Media type for a file whose type is unknown, because both schemas require a media type.
 pub(crate) const OCTETS: &str = "application/octet-stream";
 
 /// Writes the chunks that differ between the two protocols.
@@ -65,7 +65,7 @@ pub(crate) trait Protocol: Debug + Default + Send {
     /// Writes the end of a call's input. A call may be invalid even though its input has ended.
     fn call_end(to: &mut Writer, call_id: &str);
 
-    /// Writes the call with all of its arguments; `text` must be a JSON object.
+    /// Writes the call with all of its arguments. `text` must be a JSON object.
     fn call_whole(to: &mut Writer, call: &Call<'_>, text: &str, metadata: Option<&str>);
 
     /// Writes a call that clients must not run, because it is invalid or incomplete.

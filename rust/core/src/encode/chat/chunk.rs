@@ -43,8 +43,8 @@ pub(crate) struct ChunkHead {
     choices: Map<i32, OwnMembers>,
     /// Unknown members of the choice and of its delta that are written in the current output chunk.
     next: OwnMembersOnce,
-    /// True once the finish reasons are being written. From then on, the choice members of the source's current chunk
-    /// are no longer written.
+    /// True once the finish reasons are being written. From then on, unknown members of choices in the source's current
+    /// chunk are no longer written.
     is_finishing: bool,
 }
 
@@ -150,7 +150,8 @@ impl ChunkHead {
             .is_some_and(|members| members.is_lossy)
     }
 
-    /// Returns true if a delta of the choice contained this list, which is then written with the delta's other members.
+    /// Returns true if a delta of the choice contained this list, so that the list is written with the delta's other
+    /// members.
     pub(crate) fn has_list(&self, index: i32, name: &str) -> bool {
         let members = self.choices.get(&index);
         members.is_some_and(|members| members.lists.has(name))
@@ -162,8 +163,8 @@ impl ChunkHead {
         members.is_some_and(|members| members.delta_names.contains(name))
     }
 
-    /// Returns true if the source's current chunk contains all members of an event's metadata. Metadata from that chunk
-    /// is not lost, because it is written as members of the chunk.
+    /// Returns true if the source's current chunk contains all members of an event's metadata. Metadata from the
+    /// source's current chunk is not lost, because it is written as members of the chunk.
     pub(crate) fn has_all(&self, metadata: &str, choice: Option<i32>) -> bool {
         let own = choice.and_then(|choice| self.choices.get(&choice));
         if own.is_some_and(|own| own.is_lossy) {

@@ -53,7 +53,7 @@ pub(crate) struct Chat {
     waiting_details: Vec<i32>,
     /// Choices whose calls changed since the last check and may not be completely written.
     changed_calls: Vec<i32>,
-    /// Pages cited without a position, by choice: URL and title.
+    /// URL and title of the pages that each choice cites without a position.
     pages: Map<i32, Vec<(String, String)>>,
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct Choice {
 #[derive(Debug)]
 struct Finish {
     reason: &'static str,
-    /// The target's word for the reason; `None` if the target has no word for it.
+    /// The target's word for the reason, or `None` if the target has no such word.
     word: Option<String>,
 }
 
@@ -316,7 +316,7 @@ impl Encoder for Chat {
     }
 
     fn has_waiting_calls(&mut self) -> bool {
-        // Only the last choices are examined, because this runs for every block and there can be many choices.
+        // Only the last choices are examined, because this check runs for every block and there can be many choices.
         while let Some(index) = self.changed_calls.last().copied() {
             let choice = self.choice(index);
             if choice.calls.has_unwritten() {

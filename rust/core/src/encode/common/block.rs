@@ -53,8 +53,8 @@ pub(crate) struct Block {
     pub(crate) members: Option<String>,
     /// Number of annotations that were already written.
     pub(crate) cited: usize,
-    /// True if an annotation arrived while the block was not open. In that case, all unwritten annotations are written
-    /// when the block closes.
+    /// True if an annotation arrived while the block was not open. After a late annotation, all unwritten annotations
+    /// are written when the block closes.
     pub(crate) cites_late: bool,
     /// The content of a block that does not belong to a part.
     pub(crate) unmodelled: Option<Box<UnmodelledBlock>>,
@@ -150,7 +150,8 @@ pub(crate) trait BlockWriter: Debug + Send {
         call: Option<CallRef<'_>>,
     );
 
-    /// Writes a block of the same dialect that no streamweld event represents. Most dialects have no such blocks.
+    /// Writes a block of the same dialect that no streamweld event represents. Does nothing in most dialects, which
+    /// have no such blocks.
     fn unmodelled_block(&mut self, _context: &mut EncodeContext, _block: &Block) {}
 
     /// Handles a block that is still open when a truncated response ends.

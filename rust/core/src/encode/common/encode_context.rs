@@ -319,7 +319,7 @@ pub(crate) struct Call<'a> {
     pub(crate) arguments: &'a str,
     pub(crate) raw_arguments: Option<&'a str>,
     pub(crate) state: &'static str,
-    /// True if the application rejected the call. Such a call is complete, but its content does not show why it is
+    /// True if the application rejected the call. A rejected call is complete, but its content does not show why it is
     /// invalid.
     pub(crate) refused: bool,
     pub(crate) provider_executed: bool,

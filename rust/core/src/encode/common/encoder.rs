@@ -18,7 +18,7 @@ pub(crate) trait Encoder: Debug + Send {
     }
 
     /// Writes content of the source's own dialect that no streamweld event represents, in the place where it was sent.
-    /// Most dialects have no such content.
+    /// Does nothing in most dialects, which have no such content.
     fn write_unmodelled(&mut self, _context: &mut EncodeContext, _content: &Unmodelled<'_>) {}
 
     /// Writes the first chunk of a choice, with its role, unless the choice is already open. Only Chat does this.

@@ -1,7 +1,7 @@
 //! Determines how a response ends: with the target's word for the finish reason, or with an error for the target's
 //! client.
 //!
-//! `_spec/conversions.json` contains the words and messages. The encoders decide where to write them.
+//! `_spec/conversions.json` contains the words and messages, and the encoders decide where to write them.
 
 use crate::model::fault::Class;
 use crate::model::fault::Extra;

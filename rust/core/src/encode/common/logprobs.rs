@@ -1,7 +1,7 @@
 //! Converts log probabilities of text tokens between Chat and Responses, which use the same form in different places.
 //!
-//! Chat puts them in the choice (`logprobs.content`). Responses puts them in the text events and in the part
-//! (`logprobs`).
+//! Chat puts log probabilities in the choice (`logprobs.content`). Responses puts log probabilities in the text events
+//! and in the part (`logprobs`).
 
 use crate::encode::common::compact_json::canonical;
 use crate::encode::common::writer::Writer;

@@ -39,8 +39,8 @@ pub(crate) struct Done<'a> {
 pub(crate) struct Call<'a> {
     pub(crate) call_id: Text<'a>,
     pub(crate) name: Text<'a>,
-    /// Arguments as text. For an invalid call, this is everything that was sent. If several JSON values were sent, the
-    /// first alone would look like valid arguments.
+    /// Arguments as text. For an invalid call, this text is everything that was sent. If several JSON values were sent,
+    /// the first alone would look like valid arguments.
     pub(crate) arguments: Text<'a>,
     pub(crate) state: &'static str,
     pub(crate) reason: Option<&'static str>,

@@ -44,7 +44,8 @@ pub(crate) struct PassedThrough {
     pub(crate) added: Map<i64, Vec<AddedItem>>,
     /// Items whose closing event passed through, as sent, by index.
     pub(crate) items: BTreeMap<i64, String>,
-    /// The response id in the opening event, once that event passed through. `Some(None)`: the event has no id.
+    /// The response id in the opening event, once that event passed through. `Some(None)` means that the event has no
+    /// id.
     pub(crate) created: Option<Option<String>>,
     /// True if the source has no opening event, so that the encoder writes an opening event first.
     pub(crate) unopened: bool,

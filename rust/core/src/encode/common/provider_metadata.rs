@@ -28,7 +28,8 @@ const HANDED_BACK: [&str; 5] = [
     "redactedData",
 ];
 
-/// Returns true if an AI SDK part has `providerMetadata` of this provider and therefore came from it.
+/// Returns true if an AI SDK part has `providerMetadata` of this provider, which shows that the part came from this
+/// provider.
 pub(crate) fn is_genuine(context: &EncodeContext, provider: &str, metadata: Option<&str>) -> bool {
     let whole = metadata.filter(|_| context.source.starts_with("ai-sdk-"));
     let whole = whole.and_then(|text| {
@@ -119,7 +120,7 @@ fn under_its_name(
     })
 }
 
-/// Returns the provider namespace for a source. Unlisted sources use their own name.
+/// Returns the provider namespace for a source. A source that is not listed uses its own name.
 fn provider(source: &str) -> &str {
     let known = spec::conversion("provider_names").and_then(|table| table.get(source)?.as_str());
     known.unwrap_or(if source.is_empty() { "unknown" } else { source })

@@ -1,7 +1,7 @@
 //! Writes one response to a target with sequential blocks: its opening events, its parts and its ending.
 //!
 //! Decides which events open a response and whether the response is complete. An `Answer` writes opening events,
-//! endings and errors; `PartOrder` decides the order of the parts.
+//! endings and errors, and `PartOrder` decides the order of the parts.
 
 use crate::encode::common::block::BlockOutput;
 use crate::encode::common::block::BlockWriter;
@@ -69,7 +69,7 @@ pub(crate) struct SequentialAnswer<A> {
     blocks: PartOrder,
     opened: bool,
     over: bool,
-    /// The choice of the first event that belongs to any choice. Only this choice is written.
+    /// The choice of the first event that belongs to any choice. No other choice is written.
     choice: Option<i32>,
     finished: Option<Finish>,
 }
@@ -114,7 +114,8 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
             return context.losses.repeated(event.metadata());
         }
         // Targets with sequential blocks cannot represent metadata of start events and deltas, such as log
-        // probabilities. AI SDK sources repeat such metadata in the closing event of the part.
+        // probabilities. AI SDK sources repeat the metadata of start events and deltas in the closing event of the
+        // part.
         let is_written = writes_unmodelled && is_start(event);
         if (is_start(event) || is_delta(event))
             && !is_written

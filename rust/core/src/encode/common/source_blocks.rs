@@ -211,7 +211,7 @@ impl SourceBlocks {
         false
     }
 
-    /// Marks the block as open. Returns false if it was already open.
+    /// Marks the block as open. Returns false if the block was already open.
     fn mark_open(&mut self, part: u32) -> bool {
         let is_new = self.open.insert(part);
         if is_new {
@@ -224,7 +224,7 @@ impl SourceBlocks {
         is_new
     }
 
-    /// Marks the block as closed. Returns false if it was not open.
+    /// Marks the block as closed. Returns false if the block was not open.
     fn mark_closed(&mut self, part: u32) -> bool {
         let was_open = self.open.remove(&part);
         if was_open {

@@ -104,7 +104,7 @@ impl Writer {
 /// Number of bytes that are examined at a time. Most text contains nothing to escape.
 const BLOCK: usize = 16;
 
-/// For each byte: true if a character that begins with this byte may have to be escaped in a string.
+/// For each byte, true if a character that begins with this byte may have to be escaped in a string.
 const SPECIAL: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;

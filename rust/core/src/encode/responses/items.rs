@@ -50,7 +50,7 @@ pub(crate) enum SourceItemKind {
 /// One output item.
 #[derive(Debug)]
 pub(crate) struct Item {
-    /// The item's id; `None` if the source's own item has no id.
+    /// The item's id, or `None` if the source's own item has no id.
     pub(crate) id: Option<String>,
     /// The `output_index` of the item.
     pub(crate) index: i64,
@@ -156,7 +156,7 @@ pub(crate) struct Items {
     pub(crate) next_turn: u64,
     /// Finished items, by key.
     pub(crate) left: Map<SourceItemKey, usize>,
-    /// For each part of the source, by part number: the item that contains it.
+    /// The item that contains each part of the source, by part number.
     pub(crate) item_of: Map<u32, usize>,
     /// Items that continued after their `output_item.done` event and need a second `output_item.done` event.
     pub(crate) resumed: Vec<usize>,

@@ -51,10 +51,10 @@ pub(crate) struct Responses {
     summaries: Map<u32, ()>,
     /// Log probabilities of text parts for which no delta has been written yet.
     chances: Map<u32, String>,
-    /// URL and title of each page that was cited without a position. These citations are added to the next text part
-    /// that ends.
+    /// URL and title of each page that was cited without a position. Citations without a position are added to the next
+    /// text part that ends.
     pages: Vec<(String, String)>,
-    /// The choice of the first event that belongs to any choice. Only this choice is written.
+    /// The choice of the first event that belongs to any choice. No other choice is written.
     choice: Option<i32>,
     /// The finish word, or the error if there is no finish word.
     finish: Option<Result<String, EndingError>>,

@@ -27,7 +27,8 @@ pub(crate) enum Outcome<'a> {
     Completed,
     /// The response is incomplete for this reason, which is written in `incomplete_details`.
     Incomplete(&'a str),
-    /// The response was cancelled. OpenAI documents this status but no event for it; gateways send the event.
+    /// The response was cancelled. OpenAI documents this status but no event for it, although gateways send such an
+    /// event.
     Cancelled,
     Failed(&'a EndingError),
 }

@@ -191,8 +191,8 @@ impl Items {
         }
     }
 
-    /// Writes a second `output_item.done` event for each resumed item. These events are written only at the end,
-    /// because an item can be resumed once for each of its parts.
+    /// Writes a second `output_item.done` event for each resumed item. The second `output_item.done` events are written
+    /// only at the end, because an item can be resumed once for each of its parts.
     pub(crate) fn end_resumed(&mut self, context: &mut EncodeContext) {
         for item in mem::take(&mut self.resumed) {
             let Some(record) = self.all.get_mut(item) else {

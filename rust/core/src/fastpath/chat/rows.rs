@@ -58,7 +58,7 @@ fn gather(template: &Template, input: &[u8], most: usize) -> Utf8Batch {
             continue;
         }
         if following.starts_with(after) {
-            // Stop here: the next event differs or has not arrived yet.
+            // Stop here, because the next event differs or has not arrived yet.
             texts.add(text, length);
         }
         break;

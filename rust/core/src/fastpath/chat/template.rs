@@ -55,7 +55,7 @@ pub(crate) struct Template {
 }
 
 /// The last value of an id hole or name hole, and whether the decoder accepts that value. Unused if the template has no
-/// such hole.
+/// hole of this kind.
 #[derive(Debug, Default)]
 struct Memo {
     text: String,

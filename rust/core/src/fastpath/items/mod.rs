@@ -5,7 +5,7 @@
 //! payload, which consists of the bytes around the varying members. A later payload matches if it consists of the same
 //! bytes with any valid JSON strings and small numbers in between. A JSON parser would go through the same states for
 //! such a payload, so only the text and the numbers differ. The decoder itself checks conditions that depend on more
-//! than the payload. This code does not depend on the dialect.
+//! than the payload. The code in this folder does not depend on the dialect.
 
 pub(crate) mod rows;
 pub(crate) mod template;

@@ -84,7 +84,7 @@ impl TemplateMatch<'_> {
 /// Start and end offsets in the bytes of a template.
 type Span = (u32, u32);
 
-/// Address of an item. Its ids are spans in the bytes of the template.
+/// Address of an item, with ids as spans in the bytes of the template.
 #[derive(Debug)]
 pub(crate) struct ItemAddress {
     item_id: Option<Span>,

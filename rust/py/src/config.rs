@@ -27,7 +27,7 @@ static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);
 /// The default configuration, shared by all streams.
 static USUAL: LazyLock<Arc<Config>> = LazyLock::new(Arc::default);
 
-/// Every code, keyed by name.
+/// All diagnostic codes, keyed by name.
 static CODES: LazyLock<HashMap<&'static str, Code>> =
     LazyLock::new(|| Code::all().map(|code| (code.name(), code)).collect());
 

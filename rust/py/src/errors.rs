@@ -27,7 +27,7 @@ pub(crate) fn usage(py: Python<'_>, sentence: &str) -> PyErr {
     misuse(py, "UsageError", sentence)
 }
 
-/// Returns a `ParserBusy` for concurrent calls.
+/// Returns a `ParserBusy`, which reports concurrent calls.
 pub(crate) fn busy(py: Python<'_>) -> PyErr {
     misuse(
         py,

@@ -472,8 +472,8 @@ impl Fold {
         members.ok_or_else(|| errors::internal(py, "no members", Vec::new()))
     }
 
-    /// Returns the calls of the first choice whose role is `role`. Takes no snapshot for a response without calls,
-    /// because most responses have no calls.
+    /// Returns the calls with this role in the first choice. Takes no snapshot for a response without calls, because
+    /// most responses have no calls.
     fn calls<'py>(&self, py: Python<'py>, role: Role) -> PyResult<Bound<'py, PyTuple>> {
         if self.members.get(py).is_none()
             && let Some(ended) = self.ended().clone()

@@ -16,7 +16,8 @@ pub(crate) trait Spare {
 /// Maximum number of dead objects to keep per class, which is about the number of events in a 64 KiB read.
 const SPARE: usize = 256;
 
-/// True if the interpreter has a global lock. Without that lock, an object head contains more than a count and a type.
+/// True if the interpreter has a global lock. In an interpreter without a global lock, an object head contains more
+/// than a count and a type.
 const LOCKED: bool = size_of::<ffi::PyObject>() == size_of::<[usize; 2]>();
 
 /// The dead objects of one class, as a linked list. Each object keeps its object head, and thereby its reference to the

@@ -17,7 +17,7 @@ use crate::events;
 use crate::lazy::{Lazy, LazyItems};
 use crate::string_cache::string;
 
-/// Number of words that are kept as Python strings. Most streams use fewer different words.
+/// Number of words that are kept as Python strings. Most streams use fewer distinct words.
 const WORDS_KEPT: usize = 16;
 
 /// An event, or the error raised while it was being built.

@@ -71,8 +71,8 @@ class Converter:
         self._tool_ids = None if form is None else ToolIds(self._context.mint, *form)
         self._encoder = load_encoder(target)(self._context)
         self._carriers = Carriers(target) if target in CARRYING else None
-        # The held calls, or None if servers of the source's dialect do not run calls that appear to be for the client.
-        # Before the dialect is detected, nothing is held.
+        # The held calls, or None if servers of the source's dialect run only calls that are marked as run by the
+        # provider. Before the dialect is detected, nothing is held.
         self._held = HeldCalls(config["tools"]) if source == "auto" or holds(source) else None
         self._parser.out.on_request_tools = None if self._held is None else self._held.add_client_tools
         self._reported: Fault | None = None  # error that the upstream sent, if the policy continues after it

@@ -593,7 +593,8 @@ class Repairer:
 
     def _report_rewrite_reason(self) -> None:
         """Report why the block cannot pass, unless another diagnostic or an error reports it. Each reason is reported
-        once."""
+        only once per stream.
+        """
         out = self._parser.out
         if out.why and out.mended:
             self._reported_reasons.add(out.why)

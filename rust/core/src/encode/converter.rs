@@ -63,8 +63,8 @@ struct EncoderSink {
     /// True if the detected dialect of the source is also the target's dialect.
     same: bool,
     encoder: Box<dyn Encoder>,
-    /// The held calls, or `None` if servers of the source's dialect do not run calls that appear to be for the client.
-    /// Before the dialect is detected, nothing is held.
+    /// The held calls, or `None` if servers of the source's dialect run only calls that are marked as run by the
+    /// provider. Before the dialect is detected, nothing is held.
     held: Option<HeldCalls>,
     context: EncodeContext,
     /// Byte offset and ordinal of the current payload.

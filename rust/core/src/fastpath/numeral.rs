@@ -1,4 +1,4 @@
-//! Parses small numbers in payloads. If the expected number is known, the bytes are only compared.
+//! Parses small numbers in payloads. If the expected number is known, the bytes are only compared with that number.
 
 /// The value 1 in each byte.
 const ONES: u64 = u64::MAX / 255;

@@ -565,8 +565,8 @@ impl RepairSink {
         self.wire_facts.pass(&mut self.context.passed, numbered);
     }
 
-    /// Returns true if clients raise an exception for the upstream's error in the form in which it was sent. Otherwise,
-    /// marks the block as misread.
+    /// Returns true if clients raise an exception for the upstream's error in the form in which it was sent. If clients
+    /// would not raise one, marks the block as misread.
     pub(crate) fn keep_own_error(&mut self) -> bool {
         let is_own = own_error::is_own(self.context.source, &self.event_name, &self.payload);
         if !is_own {

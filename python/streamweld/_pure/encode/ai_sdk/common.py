@@ -50,7 +50,7 @@ class AiSdk(SequentialAnswer):
         self._cut: list[ToolCall] = []  # calls that were started but are incomplete
 
     def frame(self, kind: str, **fields: str | None) -> None:
-        """Write one part or chunk. The fields are already JSON."""
+        """Write one part or chunk. The fields must already be JSON."""
         self.context.frames.data(members(type=quoted(kind), **fields))
 
     # Chunks that differ between the protocols

@@ -138,7 +138,7 @@ class Calls:
 
     @property
     def has_lost(self) -> bool:
-        """True if a call has not been written only because earlier calls must be written first."""
+        """True if a call waits only because earlier calls must be written first."""
         return any(call.state in (_State.WAITING, _State.WHOLE) for call in self._calls.values())
 
     def answered(self, call_id: str) -> None:
@@ -294,7 +294,7 @@ class Calls:
         return False
 
     def _is_kept(self, call: ToolCall) -> bool:
-        """Return True if a truncated call is written, as the source of the same dialect sent it.
+        """Return True if a truncated call is written because a source of the same dialect sent it.
 
         If the input was truncated, too, the call is omitted.
         """
@@ -318,7 +318,7 @@ class Calls:
         return heap[0] if heap else None
 
     def _keep_late(self, part: int, call: _Call) -> None:
-        """Record that the text of a call that has begun waits from now on."""
+        """Record that a call that has begun has waiting text."""
         if not call.waits:
             heappush(self._late, part)
 

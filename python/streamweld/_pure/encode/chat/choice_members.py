@@ -73,7 +73,7 @@ class OwnMembers:
         return choice in self._unwritten
 
     def begin_finish(self, choice: int) -> None:
-        """Add to the next chunk the choice's unknown members from the source's chunk with the finish reason."""
+        """Add the choice's unknown members that arrived with its finish reason to the next chunk."""
         if choice in self._finish:
             self._unwritten[choice] = self._finish.pop(choice)
 

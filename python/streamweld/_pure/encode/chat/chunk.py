@@ -62,11 +62,11 @@ class ChunkHead:
         return self._names.issuperset(names)
 
     def begin_finish(self) -> None:
-        """Add to the next chunks the unknown members of the source's chunk with the finish reason."""
+        """Add the unknown members of the source's chunk with the finish reason to the next chunks."""
         self._members, self._finish_members = self._finish_members, {}
 
     def begin_usage(self, *, alone: bool) -> None:
-        """Add to the next chunk the unknown members of the source's chunk with the token counts.
+        """Add the unknown members of the source's chunk with the token counts to the next chunk.
 
         `alone` is true if the chunk contains no other unknown members.
         """

@@ -74,8 +74,8 @@ class EncodeContext:
         """Return the event to encode.
 
         A finish reason is replaced if it would make a client run a truncated call of the choice. Any other event is
-        returned unchanged. An inferred reason is always replaced. A reason from the source is replaced if it means
-        success, has not passed through, and the target does not mark the call itself as truncated.
+        returned unchanged. A finish reason that the parser inferred is always replaced. A reason from the source is
+        replaced if it means success, has not passed through, and the target does not mark the call itself as truncated.
         """
         if isinstance(event, ToolCall) and event.state == "incomplete" and not event.provider_executed:
             self.unfinished.add(event.choice)

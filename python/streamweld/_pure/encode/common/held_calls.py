@@ -42,9 +42,7 @@ _NOT_OPENING: Final = (False, False)
 
 
 def holds(source: str | None) -> bool:
-    """Return True if a stream in this dialect may contain the result of a call that appears to be for the client to
-    run.
-    """
+    """Return True if servers of this dialect may run calls that are not marked as run by the provider."""
     return source == "responses"
 
 

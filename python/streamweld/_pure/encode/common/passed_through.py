@@ -43,7 +43,7 @@ class PassedThrough:
     sequence: int | None = 0  # number of the next event; None if the source does not number events
     next_index: int = 0  # one more than the highest index of an item that passed through
     added: Mapping[int, AddedItem] = field(default_factory=dict[int, Any])  # items that the stream opened, by index
-    # Items whose closing event passed through, as sent, by index.
+    # JSON of the items whose closing event passed through, as sent, by index.
     items: dict[int, Mapping[str, Any]] = field(default_factory=dict[int, Any])
     created: tuple[str | None] | None = None  # id of the response, once the event that opens it passed through
     unopened: bool = False  # the source has no opening event, so one is written before its first event

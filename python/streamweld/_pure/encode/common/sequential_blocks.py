@@ -2,9 +2,9 @@
 SDK).
 
 An open block of text is closed when another part follows, and the text may continue in a new block. A tool call stays
-open until it is complete. Meanwhile, other parts wait in order, so that parallel calls are never mixed. Calls are
-written in the order in which they were announced. The parser's limits also bound the amount of waiting content. A
-`Writer` writes the bytes.
+open until it is complete. While a call is open, other parts wait in order, so that parallel calls are never mixed.
+Calls are written in the order in which they were announced. The parser's limits also bound the amount of waiting
+content. A `Writer` writes the bytes.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Writer(Protocol):
 
     corrects: bool  # the closing event of a call repeats its arguments, and clients use these
     runs_calls: bool  # the target can represent calls that the client does not run, and their results
-    # Clients of the dialect accept several open blocks, which a source of the same dialect may send.
+    # True if clients of the dialect accept several open blocks, which a source of the same dialect may send.
     side_by_side: bool
 
     def open(self, block: Block) -> None:
@@ -257,7 +257,7 @@ class Blocks:
     def has_empty_cut_call(self) -> bool:
         """Return True if `finish` would close a truncated call without arguments, which clients would run.
 
-        Here, a call is opened only with the first piece of its arguments, so this method always returns False.
+        In this class, a call is opened only with the first piece of its arguments, so this method always returns False.
         """
         return False
 
@@ -382,7 +382,7 @@ class Blocks:
             self._go_on()
 
     def _may_be_answered(self) -> bool:
-        """Return True if results may follow in the same stream.
+        """Return True if the results of calls may follow in the same stream.
 
         A UI message continues after its calls, so only the end of the response shows which calls the client must run.
         """

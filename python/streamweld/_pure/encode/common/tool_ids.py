@@ -1,4 +1,4 @@
-"""Replaces tool call ids that the target's API would reject in a history. The new id encodes the old one.
+"""Replaces tool call ids that the target's API would reject in a history. The new id encodes the old id.
 
 Some gateways generate ids such as `functions.add:0`. Such an id works in a stream, but a client of another API cannot
 send it in its next request: Anthropic allows only letters, digits, `_` and `-`. With `tool_ids="target"`, a converter

@@ -378,7 +378,7 @@ class Responses:
             self._items[part] = TextItem(holder, shape, sub)
 
     def _sent_item(self, kind: str) -> AddedItem | None:
-        """Return the item of that kind that the source opened at the current index, or None.
+        """Return the item of the given kind that the source opened at the current index, or None.
 
         If there are several such items, returns the one with the current id, or the last one if none has that id.
         """

@@ -134,7 +134,7 @@ impl Calls {
         !(self.turns.is_empty() && self.late.is_empty())
     }
 
-    /// Returns true if a call has not been written only because earlier calls must be written first.
+    /// Returns true if a call waits only because earlier calls must be written first.
     pub(crate) fn has_lost(&self) -> bool {
         let mut states = self.open.values().map(|call| call.state);
         states.any(|state| matches!(state, State::Waiting | State::Whole))

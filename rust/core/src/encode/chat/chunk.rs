@@ -55,7 +55,7 @@ struct OwnMembers {
     /// Names of the current unknown members of the choice, and of its delta.
     choice_names: HashSet<String>,
     delta_names: HashSet<String>,
-    /// Members from the source's chunk with the finish reason.
+    /// Members that arrived with the finish reason.
     finish: OwnMembersOnce,
     /// True if the current members are from the source's chunk with the finish reason.
     finishes: bool,
@@ -196,7 +196,7 @@ impl ChunkHead {
         }
     }
 
-    /// Adds to the next chunk the choice's unknown members from the source's chunk with the finish reason.
+    /// Adds the choice's unknown members that arrived with its finish reason to the next chunk.
     pub(crate) fn begin_finish_of(&mut self, index: i32) {
         if let Some(members) = self.choices.get_mut(&index) {
             self.next = mem::take(&mut members.finish);
@@ -227,13 +227,13 @@ impl ChunkHead {
         join(to, &self.next.choice, &[]);
     }
 
-    /// Adds to the next chunks the unknown members of the source's chunk with the finish reason.
+    /// Adds the unknown members of the source's chunk with the finish reason to the next chunks.
     pub(crate) fn begin_finish(&mut self) {
         self.members = mem::take(&mut self.finish_members);
         self.is_finishing = true;
     }
 
-    /// Adds to the next chunk the unknown members of the source's chunk with the token counts. `alone` is true if the
+    /// Adds the unknown members of the source's chunk with the token counts to the next chunk. `alone` is true if the
     /// chunk contains no other unknown members.
     pub(crate) fn begin_usage(&mut self, alone: bool) {
         let usage_members = mem::take(&mut self.usage_members);

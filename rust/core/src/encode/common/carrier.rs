@@ -53,8 +53,8 @@ pub(crate) fn of_reasoning(source: &str, event: &Event<'_>) -> Option<String> {
     Some(closed(to))
 }
 
-/// Returns a carrier for a call's signature, and whether the signature is the event's only metadata. Returns `None`
-/// without a signature.
+/// Returns a carrier for a call's signature, and whether the signature is the event's only metadata. Returns `None` if
+/// there is no signature.
 pub(crate) fn of_call(source: &str, event: &Event<'_>) -> Option<(String, bool)> {
     let Event::ToolCall {
         call_id,
@@ -72,7 +72,8 @@ pub(crate) fn of_call(source: &str, event: &Event<'_>) -> Option<(String, bool)>
 }
 
 /// Returns a carrier for the signature of a text part, and whether the signature is the part's only metadata. Returns
-/// `None` without a signature. `start` and `end` are the part's offsets in the text of the whole choice, in characters.
+/// `None` if there is no signature. `start` and `end` are the part's offsets in the text of the whole choice, in
+/// characters.
 pub(crate) fn of_text(
     source: &str,
     metadata: Option<&str>,

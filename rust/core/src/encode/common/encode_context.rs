@@ -111,9 +111,9 @@ impl EncodeContext {
 
     /// Returns a replacement for a finish reason that would be wrong, or `None` for any other event. A finish reason is
     /// wrong if it would make a client run a truncated call of the choice, or if it would report success although the
-    /// only content of the choice is a call without a name, which is not written. After a truncated call, an inferred
-    /// reason is always replaced. A reason from the source is replaced if it means success, has not passed through, and
-    /// the target does not mark the call itself as truncated.
+    /// only content of the choice is a call without a name, which is not written. After a truncated call, a finish
+    /// reason that the parser inferred is always replaced. A reason from the source is replaced if it means success,
+    /// has not passed through, and the target does not mark the call itself as truncated.
     pub(crate) fn as_written<'e>(&mut self, event: &Event<'e>) -> Option<Event<'e>> {
         match *event {
             Event::ToolCall {

@@ -27,7 +27,7 @@ use std::iter;
 use std::mem;
 use std::sync::Arc;
 
-/// Returns true if a stream in this dialect may contain the result of a call that appears to be for the client to run.
+/// Returns true if servers of this dialect may run calls that are not marked as run by the provider.
 pub(crate) fn holds(source: &str) -> bool {
     source == "responses"
 }

@@ -39,8 +39,8 @@ pub(crate) struct Done<'a> {
 pub(crate) struct Call<'a> {
     pub(crate) call_id: Text<'a>,
     pub(crate) name: Text<'a>,
-    /// Arguments as text. For an invalid call, this text is everything that was sent. If several JSON values were sent,
-    /// the first alone would look like valid arguments.
+    /// Arguments as text. For an invalid call, the arguments include everything that was sent. If several JSON values
+    /// were sent, the first alone would look like valid arguments.
     pub(crate) arguments: Text<'a>,
     pub(crate) state: &'static str,
     pub(crate) reason: Option<&'static str>,
@@ -216,7 +216,7 @@ impl<'a> Call<'a> {
         self.state == "incomplete"
     }
 
-    /// Returns true for a truncated call without arguments. A client might run such a call although it was truncated.
+    /// Returns true for a truncated call without arguments. A client might run such a call in spite of the truncation.
     pub(crate) fn is_empty_cut(&self) -> bool {
         let is_blank = self
             .arguments

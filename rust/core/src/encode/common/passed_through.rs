@@ -42,7 +42,7 @@ pub(crate) struct PassedThrough {
     pub(crate) next_index: i64,
     /// Items that the source opened, by index. Items with the same index are stored in order of arrival.
     pub(crate) added: Map<i64, Vec<AddedItem>>,
-    /// Items whose closing event passed through, as sent, by index.
+    /// JSON of the items whose closing event passed through, as sent, by index.
     pub(crate) items: BTreeMap<i64, String>,
     /// The response id in the opening event, once that event passed through. `Some(None)` means that the event has no
     /// id.

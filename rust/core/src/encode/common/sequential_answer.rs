@@ -69,7 +69,7 @@ pub(crate) struct SequentialAnswer<A> {
     blocks: PartOrder,
     opened: bool,
     over: bool,
-    /// The choice of the first event that belongs to any choice. No other choice is written.
+    /// The only choice that is written, which is the choice of the first event that belongs to any choice.
     choice: Option<i32>,
     finished: Option<Finish>,
 }

@@ -1,9 +1,9 @@
 //! Writes interleaved parts as a sequence of blocks, for targets that allow only one open block at a time.
 //!
 //! An open block of text is closed when another part follows, and the text may continue in a new block. A tool call
-//! stays open until it is complete. Meanwhile, other parts wait in order, so that parallel calls are never mixed. Calls
-//! are written in the order in which they were announced. The parser's limits also bound the amount of waiting content.
-//! A `BlockWriter` writes the bytes.
+//! stays open until it is complete. While a call is open, other parts wait in order, so that parallel calls are never
+//! mixed. Calls are written in the order in which they were announced. The parser's limits also bound the amount of
+//! waiting content. A `BlockWriter` writes the bytes.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::BlockOutput;

@@ -280,7 +280,7 @@ impl Counts {
             total = total.filter(|total| *total > 0);
         }
         if let Some(total) = total {
-            // If the remainder is zero, the missing count is either zero or has not been sent yet.
+            // If the total equals the known count, the missing count is either zero or has not been sent yet.
             let rest = |known: i64| Some(total.saturating_sub(known)).filter(|rest| *rest > 0);
             match (input, output) {
                 (None, Some(known)) => input = rest(known),

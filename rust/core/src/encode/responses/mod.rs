@@ -54,7 +54,7 @@ pub(crate) struct Responses {
     /// URL and title of each page that was cited without a position. Citations without a position are added to the next
     /// text part that ends.
     pages: Vec<(String, String)>,
-    /// The choice of the first event that belongs to any choice. No other choice is written.
+    /// The only choice that is written, which is the choice of the first event that belongs to any choice.
     choice: Option<i32>,
     /// The finish word, or the error if there is no finish word.
     finish: Option<Result<String, EndingError>>,
@@ -413,7 +413,8 @@ impl Responses {
         }
     }
 
-    /// Writes the pages that the source cited without a position, as an empty range at the end of the text.
+    /// Writes citations of the pages that the source cited without a position. Each citation has an empty range at the
+    /// end of the text.
     fn cite_pages(&mut self, context: &mut EncodeContext, position: usize, text: &str) {
         if self.pages.is_empty() {
             return;

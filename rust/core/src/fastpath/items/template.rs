@@ -111,9 +111,9 @@ pub(crate) struct TemplatePart {
 
 #[derive(Debug)]
 pub(crate) struct ItemTemplate {
-    /// All fixed bytes in one string, in three sections. The first section is the event's lines up to the first hole:
-    /// the event name, if any, and the start of the data. The second section is the bytes after each hole. The third
-    /// section is ids that do not occur literally in the payload.
+    /// All fixed bytes in one string, in three sections. The first section contains the event's lines up to the first
+    /// hole, which are the event name, if any, and the start of the data. The second section contains the bytes after
+    /// each hole. The third section contains ids that do not occur literally in the payload.
     fixed: Box<str>,
     /// Offset of the payload in `fixed`, and offset of the first hole in `fixed`.
     head: u32,
@@ -219,7 +219,7 @@ pub(crate) fn build_template(
     let ends = holes.iter().skip(1).map(|(_, range)| range.start);
     let names = event.map_or(0, |name| EVENT.len() + name.len() + 1);
     // The capacity also has room for the bytes of the holes, which `fixed` does not contain. The conversion to a boxed
-    // string frees that room.
+    // string frees the unused capacity.
     let mut fixed = String::with_capacity(names + DATA.len() + payload.len());
     if let Some(name) = event.filter(|name| !name.is_empty()) {
         fixed.extend([EVENT, name, "\n"]);

@@ -167,7 +167,7 @@ fn pick(value: &Value, index: &mut usize) -> Option<Value> {
     }
 }
 
-/// Edits the node with the given index. Returns true if the node was found.
+/// Edits the JSON node with the given index. Returns true if the node was found.
 fn edit(value: &mut Value, index: &mut usize, random: &mut Random, donor: Option<Value>) -> bool {
     if *index == 0 {
         *value = edited(value.take(), random, donor);

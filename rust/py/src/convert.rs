@@ -44,7 +44,7 @@ pub(crate) struct Load {
 
 impl Load {
     /// Runs a call into the core that reads `taken` bytes, or ends the input if `taken` is `None`. Other threads can
-    /// run in the meantime if the call may take long.
+    /// run in the meantime if the call may take a long time.
     pub(crate) fn run<T: Send>(
         &mut self,
         py: Python<'_>,
@@ -58,7 +58,7 @@ impl Load {
         }
     }
 
-    /// Counts the input of a call, and returns true if the call may take long.
+    /// Counts the input of a call, and returns true if the call may take a long time.
     pub(crate) fn is_long(&mut self, taken: Option<usize>) -> bool {
         let size = match taken {
             Some(bytes) => {

@@ -1,10 +1,10 @@
 //! Classes for the three most frequent events: `TextDelta`, `ReasoningDelta`, `ToolCallDelta`.
 //!
-//! To callers, these classes behave like those in `events`. The classes are built directly on the C API, because an
-//! ordinary extension object takes twice as long to create and drop, and the garbage collector would track it. The
-//! objects contain only a string and sometimes plain data, so the garbage collector does not have to track them. All
-//! `unsafe` code in the bindings is in this module, in `freelist` (memory reuse), in `string_cache` (string creation)
-//! and in `arrow/capsule`.
+//! To callers, the three classes behave like the classes in `events`. The classes are built directly on the C API,
+//! because an ordinary extension object takes twice as long to create and drop, and the garbage collector would track
+//! it. The objects contain only a string and sometimes plain data, so the garbage collector does not have to track
+//! them. All `unsafe` code in the bindings is in this module, in `freelist` (memory reuse), in `string_cache` (string
+//! creation) and in `arrow/capsule`.
 //!
 //! The `unsafe` code is sound because `Object` has C layout and begins with the interpreter's object head, and the type
 //! spec contains the object's size. `make` returns a fully initialized object, which owns its two references. Neither

@@ -209,9 +209,9 @@ fn diagnostics(py: Python<'_>, core: &Core) -> PyResult<Vec<Py<PyAny>>> {
 
 /// Runs a call that reads `taken` bytes, or ends the input if `taken` is `None`. Returns its events.
 ///
-/// If the call fails, returns the exception, which contains the events emitted before it. If the call may take long,
-/// other threads can run in the meantime, and the event objects are built afterward. A panic ends the stream. The lock
-/// is released before an exception is built, because Python code runs while it is built.
+/// If the call fails, returns the exception, which contains the events emitted before it. If the call may take a long
+/// time, other threads can run in the meantime, and the event objects are built afterward. A panic ends the stream. The
+/// lock is released before an exception is built, because Python code runs while it is built.
 fn collect<'py>(
     py: Python<'py>,
     mut state: MutexGuard<'_, State>,
@@ -253,7 +253,7 @@ fn built(py: Python<'_>, log: &EventLog) -> PyResult<Vec<Py<PyAny>>> {
 }
 
 /// Runs a call that reads `taken` bytes, or ends the input if `taken` is `None`, without building events. Other threads
-/// can run in the meantime if the call may take long.
+/// can run in the meantime if the call may take a long time.
 fn silently(
     py: Python<'_>,
     mut state: MutexGuard<'_, State>,

@@ -82,7 +82,8 @@ struct EncoderSink {
     carriers: u32,
     /// The renamed calls, or `None` if the converter keeps ids that the target's API rejects.
     tool_ids: Option<ToolIds>,
-    /// For each choice, the number of characters in its text so far. Counted only if carriers are written.
+    /// For each choice, the number of characters in its text so far. Characters are counted only if carriers are
+    /// written.
     text_ends: Map<i32, i64>,
 }
 

@@ -46,7 +46,7 @@ class AiSdkParts(AiSdk):
         if self.context.passed.finished:
             return
         self.refuse_cut(finished.finish_reason)
-        # A source in the same dialect reports only the unified reason.
+        # For a source in the same dialect, `raw_reason` is the unified reason and is not repeated as `raw`.
         raw = None if finished.raw_reason is None or self.context.passed.own else quoted(finished.raw_reason)
         self._finish(word, raw, counts)
 

@@ -367,7 +367,7 @@ class Chat:
         return False
 
     def _calls(self, index: int) -> Calls:
-        """Return the calls of a choice, which are about to change."""
+        """Return the calls of a choice, and record that they will change."""
         self._changed_calls[index] = None
         return self._choice(index)
 

@@ -296,7 +296,7 @@ class Calls:
     def _is_kept(self, call: ToolCall) -> bool:
         """Return True if a truncated call is written because a source of the same dialect sent it.
 
-        If the input was truncated, too, the call is omitted.
+        If the input itself was truncated, the call is omitted.
         """
         is_kept = self._context.passed.own and not self._context.cut
         self.has_empty_cut_call = self.has_empty_cut_call or (is_kept and is_empty_cut(call))

@@ -99,9 +99,9 @@ class SourceBlocks(Blocks):
         return not (block is self._reserved or block in self._open_blocks) and self._is_taken()
 
     def _is_taken(self) -> bool:
-        """Return True if no block may be opened, because another one is open.
+        """Return True if no block may be opened because another block is open.
 
-        A block whose stop event has passed through no longer counts.
+        A block whose stop event has passed through counts as closed.
         """
         if self._writer.side_by_side:
             return False

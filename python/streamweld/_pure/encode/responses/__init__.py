@@ -380,7 +380,8 @@ class Responses:
     def _sent_item(self, kind: str) -> AddedItem | None:
         """Return the item of the given kind that the source opened at the current index, or None.
 
-        If there are several such items, returns the one with the current id, or the last one if none has that id.
+        If there are several items of that kind, returns the one with the current id, or the last one if no item has
+        that id.
         """
         passed = self._context.passed
         item = None if passed.at is None else passed.added.get(passed.at)

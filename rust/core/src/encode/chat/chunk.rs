@@ -28,7 +28,7 @@ const MAX_REPEATED_SIZE: usize = 4096;
 /// Writes the members before `choices`, and stores the unknown members of the source's chunks.
 #[derive(Debug, Default)]
 pub(crate) struct ChunkHead {
-    /// The id, time and model, which every chunk repeats. Empty before the first chunk.
+    /// The id, time and model, which every chunk repeats. This text is empty before the first chunk is written.
     start: String,
     /// Unknown members of the source's current chunk that are written in the next chunk.
     members: ExtraMembers,
@@ -59,7 +59,7 @@ struct OwnMembers {
     finish: OwnMembersOnce,
     /// True if the current members are from the source's chunk with the finish reason.
     finishes: bool,
-    /// The lists in the deltas.
+    /// The lists in the deltas of the choice.
     lists: ListIndexes,
     /// True if the source's current chunk also has members that cannot be written.
     is_lossy: bool,

@@ -10,8 +10,8 @@ pub(crate) struct Losses {
     known: Vec<&'static str>,
     /// Number of losses that have already been reported.
     reported: usize,
-    /// True if the source and target have the same dialect. If they have, metadata that a closing event repeats is not
-    /// lost, because it may have passed through earlier.
+    /// True if the source and target have the same dialect. If the dialects are the same, metadata that a closing event
+    /// repeats is not lost, because it may have passed through earlier.
     pub(crate) own: bool,
 }
 

@@ -20,7 +20,7 @@ impl Default for PartOrder {
 }
 
 impl PartOrder {
-    /// Creates the order for a source in the same dialect.
+    /// Creates the order that a source in the same dialect uses.
     pub(crate) fn as_sent() -> PartOrder {
         PartOrder::AsSent(SourceBlocks::default())
     }

@@ -29,7 +29,7 @@ pub(crate) struct Finish {
     pub(crate) raw: Option<String>,
 }
 
-/// Writes the responses of one target.
+/// Writes responses in the format of one target.
 pub(crate) trait Answer: BlockWriter {
     const TARGET: &'static str;
     /// True if content that no streamweld event represents is copied from a source in the same dialect.

@@ -197,7 +197,7 @@ impl SourceBlocks {
     }
 
     /// Returns true if no block may be opened because another block is open. A block whose stop event has passed
-    /// through is no longer open.
+    /// through counts as closed.
     fn is_taken<F: BlockWriter>(&mut self, context: &EncodeContext) -> bool {
         if F::SIDE_BY_SIDE || self.reserved.is_some() {
             return !F::SIDE_BY_SIDE;

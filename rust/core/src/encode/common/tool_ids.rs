@@ -15,7 +15,7 @@ const PREFIX: &str = "swid_";
 pub struct ToolIdForm {
     /// True if an id may contain only letters, digits, `_` and `-`.
     pub word_only: bool,
-    /// Maximum number of characters, or `None` without a limit.
+    /// Maximum number of characters, or `None` if there is no limit.
     pub most: Option<usize>,
 }
 
@@ -32,7 +32,7 @@ impl ToolIdForm {
 #[derive(Debug)]
 pub(crate) struct ToolIds {
     form: ToolIdForm,
-    /// (target id, source id) of every renamed call, in order.
+    /// The target id and the source id of every renamed call, in order.
     renamed: Vec<(String, String)>,
     /// Source id -> index into `renamed`.
     places: Map<String, usize>,

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::collections::HashSet;
 
-/// The state of the response in an event.
+/// The state of the response that an event reports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome<'a> {
     InProgress,
@@ -252,7 +252,7 @@ impl SourceResponse {
 /// The items that the source repeats in its response object, found by their identifying members.
 struct RepeatedItems<'s> {
     sent: Vec<Object<'s>>,
-    /// Items, indexed by the members that are compared.
+    /// Items by the values of the members that are compared.
     by_identity: HashMap<Vec<&'static str>, HashMap<Words, &'s str>>,
 }
 

@@ -16,8 +16,8 @@ use crate::encode::responses::items::Status;
 use std::mem;
 
 /// Returns the item of the given kind that the source opened at the current index, and the number of earlier items at
-/// that index. If there are several such items, returns the one with the current id, or the last one if none has that
-/// id.
+/// that index. If there are several items of that kind, returns the one with the current id, or the last one if no item
+/// has that id.
 fn sent_item<'a>(passed: &'a PassedThrough, kind: &str) -> Option<(usize, &'a AddedItem)> {
     let at_index = passed.added.get(&passed.at?)?;
     let is_of_kind = |item: &&AddedItem| item.kind.as_deref() == Some(kind);

@@ -88,7 +88,7 @@ impl ItemTemplates {
     /// Appends the texts of a row to the parts that received the previous texts, and emits the deltas. Returns how many
     /// texts were appended.
     ///
-    /// Stops at the first text of a different kind, or that may do more than continue its part.
+    /// Stops at the first text that has a different kind or may do more than continue its part.
     #[inline]
     fn append_row(
         &mut self,

@@ -1,11 +1,12 @@
-//! Times the core alone: `cargo run --release --example feed -- FILE… [-d DIALECT] [-n ROUNDS] [-r READ_SIZE] [--scan]
-//! [--total] [-t SETTINGS]`.
+//! Measures the speed of the core without the bindings. Usage: `cargo run --release --example feed -- FILE… [-d
+//! DIALECT] [-n ROUNDS] [-r READ_SIZE] [--scan] [--total] [-t SETTINGS]`.
 //!
-//! Reads each file as one stream (a Chat stream unless `-d` is given) in reads of a fixed size, without building
-//! events. Prints ns per event (counted as blank-line blocks) and MB/s for the fastest round. `--scan` disables the
-//! template cache. `--total` prints one line for all files instead; between reading the files and printing, the program
-//! then only parses, so `valgrind --tool=callgrind` counts only the instructions of the core. `-t` promotes text calls
-//! using the settings in that file, which must be the output of `settings_text` in `_pure/text_calls/table.py`.
+//! Parses each file as one stream, which is a Chat stream unless `-d` is given, in reads of a fixed size. Prints the
+//! nanoseconds per event and the MB/s of the fastest round, where each block that ends with a blank line counts as an
+//! event. `--scan` disables the template cache. `--total` prints one line for all files. The program then does nothing
+//! but parse between reading the files and printing, so `valgrind --tool=callgrind` can count the instructions of the
+//! core. `-t` turns tool calls in text into events, with the settings in the given file, which must be the output of
+//! `settings_text` in `_pure/text_calls/table.py`.
 
 use std::time::Instant;
 
@@ -32,7 +33,7 @@ impl Sink for Count {
     }
 }
 
-/// How a body is split into reads: pieces of a fixed size, or one event per read.
+/// Splits a body into reads of a fixed size, or into one read per event if the size is 0.
 fn reads(body: &[u8], size: usize) -> Vec<&[u8]> {
     if size > 0 {
         return body.chunks(size).collect();

@@ -1,7 +1,7 @@
-//! Turns the bytes of an LLM stream into events: framing, JSON, decoding, assembly.
+//! Turns the bytes of an LLM stream into events, in four steps: framing, JSON parsing, decoding, and assembly.
 //!
-//! Sans-I/O: no sockets, clocks, threads, logging, environment variables or Python. Any input results in events,
-//! diagnostics or a `Fault`; no input causes a panic.
+//! The crate is sans-I/O and does not use sockets, clocks, threads, logging, environment variables, or Python. Every
+//! input results in events, diagnostics or a `Fault`, and no input causes a panic.
 #![forbid(unsafe_code)]
 
 pub mod assemble;

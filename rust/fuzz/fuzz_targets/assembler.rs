@@ -1,6 +1,7 @@
-//! Fuzzes the assembler with Chat payloads that the input describes, using three bytes per tool-call delta.
+//! Fuzzes the assembler with Chat payloads. Every three bytes of the input describe one tool-call delta.
 //!
-//! Checks that no argument text of one call ends up in another call, and that every emitted call was sent.
+//! Checks that argument text of one call never becomes part of another call, and that the stream contains every emitted
+//! call.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -12,7 +13,7 @@ use streamweld_fuzz::{Case, case, decoder, lifecycle};
 const NAMES: [&str; 4] = ["", "alpha", "beta", "gamma"];
 const IDS: [&str; 4] = ["", "call_a", "call_b", "call_c"];
 
-/// Builds the payload of one delta. The argument text is tagged with the sender's own number for the call.
+/// Builds the payload of one delta.
 fn payload(op: &[u8]) -> Value {
     let [who, what, text] = [0, 1, 2].map(|at| op.get(at).copied().unwrap_or(0));
     let mut call = Map::new();
@@ -58,8 +59,8 @@ fn payload(op: &[u8]) -> Value {
     json!({"choices": [choice]})
 }
 
-/// Builds a conformant stream: each call opens with an id and a name; then its arguments arrive, interleaved with those
-/// of the other calls.
+/// Builds a conformant stream. Each call opens with an id and a name, and its arguments are interleaved with those of
+/// the other calls. The number of the call is part of its arguments, so that misplaced text can be detected.
 fn conformant(ops: &[u8]) -> (Vec<u8>, Vec<String>) {
     let count = usize::from(ops.first().copied().unwrap_or(0) % 4) + 1;
     let mut arguments: Vec<String> = (0..count)

@@ -1,4 +1,4 @@
-//! Invariants that hold for any input: the result does not depend on how the input is split, and events follow their
+//! Checks two invariants of every input: the result does not depend on how the input is split, and events follow their
 //! lifecycle.
 
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use streamweld_core::model::delta::InputEnd;
 use streamweld_core::model::event::{Event, Sink};
 use streamweld_core::{Config, Dialect, Parser};
 
-/// All results that a caller sees, as text.
+/// The events of a stream as text.
 #[derive(Default)]
 pub struct Log(pub String);
 
@@ -70,7 +70,7 @@ pub struct Lifecycle {
     parts: HashMap<u32, Part>,
     /// Finished choices, and their finish reasons.
     pub finished: Vec<(i32, &'static str)>,
-    /// Complete calls: id, name, arguments.
+    /// Id, name and arguments of each complete call.
     pub calls: Vec<(String, String, String)>,
     pub text: String,
 }

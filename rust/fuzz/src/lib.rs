@@ -1,8 +1,9 @@
-//! Code that all fuzz targets use: the layout of an input, the structure-aware mutator, and the invariants.
+//! Contains the code that all fuzz targets share: the layout of an input, the structure-aware mutator, and the
+//! invariants.
 //!
 //! An input consists of one byte with options, one byte with the number of read sizes, the read sizes, and the body.
-//! The fuzzer thus chooses how the body is split, as in h2's end-to-end target. `case` splits an input into these
-//! components.
+//! The fuzzer can therefore vary how the body is split, as in the end-to-end fuzz target of the h2 crate. The function
+//! `case` splits an input into these components.
 
 pub mod invariants;
 pub mod mutate;
@@ -39,8 +40,8 @@ pub fn case(data: &[u8]) -> Case<'_> {
 }
 
 impl<'a> Case<'a> {
-    /// Returns the body in reads of the sizes that the input lists; the list is used cyclically. Without sizes, the
-    /// body is one read.
+    /// Splits the body into reads of the sizes that the input lists. The list is repeated as needed, and an empty list
+    /// results in a single read.
     pub fn pieces(&self) -> Vec<&'a [u8]> {
         if self.reads.is_empty() {
             return vec![self.body];
@@ -105,8 +106,8 @@ pub fn dialects() -> [Dialect; 6] {
     names.map(|name| Dialect::from_name(name).unwrap())
 }
 
-/// The check of every decoder target: the result does not depend on how the input is split, and events follow their
-/// lifecycle.
+/// Checks what every decoder target must guarantee: the result does not depend on how the input is split, and events
+/// follow their lifecycle.
 pub fn decoder(case: &Case<'_>, dialect: Option<Dialect>) {
     let (config, end) = (case.config(), case.end());
     let whole = transcript(dialect, &config, &[case.body], end, true);

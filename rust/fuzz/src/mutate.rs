@@ -1,4 +1,4 @@
-//! A mutator that preserves the structure of a body: it moves events and changes values inside their JSON.
+//! Mutates a body without breaking its structure, by moving events and changing values inside their JSON.
 //!
 //! Half of all mutations are libFuzzer's own byte mutations.
 
@@ -28,7 +28,7 @@ const STRINGS: [&str; 20] = [
     "function_call",
     "error",
 ];
-/// Lines between events.
+/// Lines to insert between events.
 const LINES: [&str; 12] = [
     "data: [DONE]\n\n",
     "event: ping\n",
@@ -59,7 +59,7 @@ impl Random {
     }
 }
 
-/// Mutates the input in `data[..size]` in place. Returns its new size, at most `max_size`.
+/// Mutates the input in `data[..size]` in place. Returns the new size of the input, which is at most `max_size`.
 pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     let mut random = Random::new(seed);
     if random.below(2) == 0 || size < 4 {
@@ -167,7 +167,7 @@ fn pick(value: &Value, index: &mut usize) -> Option<Value> {
     }
 }
 
-/// Edits the node with the given index. Returns true if the node was found.
+/// Edits the JSON node with the given index. Returns true if the node was found.
 fn edit(value: &mut Value, index: &mut usize, random: &mut Random, donor: Option<Value>) -> bool {
     if *index == 0 {
         *value = edited(value.take(), random, donor);

@@ -27,7 +27,7 @@ static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);
 /// The default configuration, shared by all streams.
 static USUAL: LazyLock<Arc<Config>> = LazyLock::new(Arc::default);
 
-/// Every code, keyed by name.
+/// All diagnostic codes, keyed by name.
 static CODES: LazyLock<HashMap<&'static str, Code>> =
     LazyLock::new(|| Code::all().map(|code| (code.name(), code)).collect());
 
@@ -39,8 +39,8 @@ struct Tables {
     policy: Policy,
 }
 
-/// The tables that were read last. A policy always returns the same two immutable tables (`options.Policy.config`), and
-/// most streams use the same policy as the previous stream.
+/// The tables that were read last. The tables are cached because a policy always returns the same two immutable tables
+/// (`options.Policy.config`), and most streams use the same policy as the previous stream.
 static LAST: Mutex<Option<Tables>> = Mutex::new(None);
 
 /// Locks `LAST`. The lock is held only while the tables are read or replaced.
@@ -48,8 +48,9 @@ fn last() -> MutexGuard<'static, Option<Tables>> {
     LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Configurations that were already read, each with its result. `options.to_config` returns the same table for equal
-/// policies and limits, and that table is never changed. Only tables without stream-specific options are kept.
+/// Tables that were already converted, each with the resulting configuration. `options.to_config` returns the same
+/// table for equal policies and limits, and that table is never changed. Only tables without options for a single
+/// stream are stored.
 static RESOLVED: Mutex<Vec<(Py<PyDict>, Arc<Config>)>> = Mutex::new(Vec::new());
 
 /// Maximum number of configurations to keep. Most processes use one or two sets of options.
@@ -60,7 +61,7 @@ fn resolved() -> MutexGuard<'static, Vec<(Py<PyDict>, Arc<Config>)>> {
     RESOLVED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the options for one stream. A table that was used recently is not read again.
+/// Returns the options for one stream. A table that was used recently is not converted again.
 pub(crate) fn read(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
     let same = |(table, _): &&(Py<PyDict>, _)| table.is(config);
     if let Some((_, known)) = resolved().iter().find(same) {
@@ -75,14 +76,14 @@ pub(crate) fn read(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
         let mut tables = resolved();
         let oldest = (tables.len() == KEPT).then(|| tables.remove(0));
         tables.push((config.clone().unbind(), Arc::clone(&made)));
-        // Release the lock before the oldest configuration is dropped.
+        // Release the lock before dropping the oldest configuration, which may run Python code.
         drop(tables);
         drop(oldest);
     }
     Ok(made)
 }
 
-/// Reads the whole table. Returns a `UsageError` for an unknown name or value.
+/// Converts a table. Returns a `UsageError` for an unknown name or value.
 fn read_table(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
     let py = config.py();
     let config = Config {
@@ -123,7 +124,8 @@ fn word(config: &Bound<'_, PyDict>, name: &Bound<'_, PyString>) -> PyResult<Opti
         .transpose()
 }
 
-/// Strings that `shared_text` returned, most recent first. A policy always returns the same string.
+/// Strings that `shared_text` returned, with the most recent string first. The strings are cached because a policy
+/// always returns the same string.
 static TEXTS: Mutex<Vec<(Py<PyString>, Arc<str>)>> = Mutex::new(Vec::new());
 
 /// Returns the text of a member, or `None` if it is missing. All streams that use the same policy share one copy.
@@ -180,7 +182,7 @@ fn policy(config: &Bound<'_, PyDict>) -> PyResult<Policy> {
     Ok(policy)
 }
 
-/// Returns a base policy to which the actions and switches in a config are applied.
+/// Returns a copy of the base policy with the actions and switches of the config.
 fn named(config: &Bound<'_, PyDict>, base: &Policy) -> PyResult<Policy> {
     let py = config.py();
     let tables = [
@@ -208,7 +210,7 @@ fn named(config: &Bound<'_, PyDict>, base: &Policy) -> PyResult<Policy> {
         tables: tables.map(|table| table.map(Bound::unbind)),
         policy: policy.clone(),
     };
-    // Release the lock before the other tables are dropped.
+    // Release the lock before dropping the previous tables, which may run Python code.
     let others = last().replace(read);
     drop(others);
     Ok(policy)

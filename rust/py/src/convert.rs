@@ -1,7 +1,7 @@
-//! `_native.Converter`: converts one stream from one dialect to another, bytes in and bytes out.
+//! Defines `_native.Converter`, which converts the bytes of one stream from one dialect to another.
 //!
-//! Like `Parser`, the class is frozen, and its state is protected by a lock that no call waits for. A panic never
-//! reaches Python.
+//! Like `Parser`, the class is frozen, and a lock protects its state. A call raises `ParserBusy` instead of waiting for
+//! the lock. No panic reaches Python.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
@@ -22,19 +22,19 @@ use crate::fold::{Fold, Snapshot};
 use crate::sink::Collector;
 use crate::{config, errors, input};
 
-/// Converts one stream. `config`: the result of `options.to_config`. `options`: the writer's options.
+/// Converts one stream. `config` is the result of `options.to_config`. `options` contains the encoder's options.
 #[pyclass(frozen, module = "streamweld._native")]
 #[derive(Debug)]
 pub(crate) struct Converter(Mutex<State>);
 
-/// Buffer capacity to keep between calls. It is more than a socket read usually returns.
+/// Buffer capacity to keep between calls, which is more than a socket read usually returns.
 const KEPT: usize = 1 << 16;
 
-/// Number of input bytes above which the interpreter is released during the call. Parsing that many takes much longer
-/// than releasing the interpreter, which costs a tenth of a microsecond.
+/// Number of input bytes above which the interpreter is released during a call. Parsing this many bytes takes much
+/// longer than releasing the interpreter, which takes a tenth of a microsecond.
 const LONG: usize = 1 << 12;
 
-/// Counts a stream's input, to estimate how long a call into the core may take.
+/// Counts the input bytes of a stream to estimate how long a call into the core may take.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     total: usize,
@@ -43,8 +43,8 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Runs a call into the core that reads `taken` bytes, or ends the input if `taken` is `None`. Lets other threads
-    /// run if the call may take long.
+    /// Runs a call into the core that reads `taken` bytes, or ends the input if `taken` is `None`. Other threads can
+    /// run in the meantime if the call may take a long time.
     pub(crate) fn run<T: Send>(
         &mut self,
         py: Python<'_>,
@@ -58,7 +58,7 @@ impl Load {
         }
     }
 
-    /// Counts the input of a call, and returns true if the call may take long.
+    /// Counts the input of a call, and returns true if the call may take a long time.
     pub(crate) fn is_long(&mut self, taken: Option<usize>) -> bool {
         let size = match taken {
             Some(bytes) => {
@@ -130,8 +130,8 @@ impl Converter {
         self.write(py, Some(bytes.len()), |core, out| core.feed(bytes, out))
     }
 
-    /// Ends the stream because too much input arrived before the dialect was detected. Returns the last bytes.
-    /// `unread`: the next input, which does not complete a payload.
+    /// Ends the stream because too much input arrived before the dialect was detected. Returns the last bytes. `unread`
+    /// is the next input, which does not complete a payload.
     fn overflow<'py>(
         &self,
         py: Python<'py>,
@@ -142,7 +142,8 @@ impl Converter {
         self.write(py, Some(size), |core, out| core.overflow(&pieces, out))
     }
 
-    /// Ends the input. Returns the last bytes; a second call returns none. `broken` means that the transport failed.
+    /// Ends the input. Returns the last bytes. A second call returns no bytes. `broken` means that the transport
+    /// failed.
     #[pyo3(signature = (broken=false))]
     fn close<'py>(&self, py: Python<'py>, broken: bool) -> PyResult<Bound<'py, PyBytes>> {
         self.write(py, None, |core, out| core.close(InputEnd::of(broken), out))
@@ -168,7 +169,7 @@ impl Converter {
         ))
     }
 
-    /// Returns the members of the response so far. `choice`: the class `response.Choice`.
+    /// Returns the members of the response so far. `choice` is the class `response.Choice`.
     #[pyo3(signature = (choice, /))]
     fn fold(&self, choice: &Bound<'_, PyAny>) -> PyResult<Fold> {
         let py = choice.py();
@@ -194,7 +195,7 @@ impl Converter {
         let Some(fault) = state.core.error().cloned() else {
             return Ok(None);
         };
-        // Release the lock first, because building the exception runs Python code.
+        // Release the lock first, because Python code runs while the exception is built.
         drop(state);
         let error = errors::exception(py, &fault, Vec::new())?.unbind();
         let mut state = self.lock(py)?;
@@ -229,7 +230,7 @@ impl Converter {
         match self.0.try_lock() {
             Ok(state) => Ok(state),
             Err(TryLockError::WouldBlock) => Err(errors::busy(py)),
-            // A panic inside a call is caught before it can poison the lock.
+            // A panic inside a call cannot poison the lock, because the panic is caught first.
             Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
         }
     }
@@ -278,7 +279,7 @@ fn refused(py: Python<'_>, refusal: Refusal, target: &str) -> PyErr {
     errors::usage(py, &sentence)
 }
 
-/// Returns the writer's options. Missing flags are off.
+/// Returns the encoder's options. Flags are off if they are missing.
 pub(crate) fn written(options: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
     let py = options.py();
     let flag = |name: &Bound<'_, PyString>| -> PyResult<bool> {

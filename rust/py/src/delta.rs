@@ -1,13 +1,14 @@
 //! Classes for the three most frequent events: `TextDelta`, `ReasoningDelta`, `ToolCallDelta`.
 //!
-//! To callers, they behave like the classes in `events`. They are built directly on the C API, because an ordinary
-//! extension object costs twice as much to create and drop, and the garbage collector would track it. These objects
-//! contain only a string and sometimes plain data, so they need no tracking. All `unsafe` code in the bindings is in
-//! this module, in `freelist` (memory reuse), in `string_cache` (string creation) and in `arrow/capsule`.
+//! To callers, the three classes behave like the classes in `events`. The classes are built directly on the C API,
+//! because an ordinary extension object takes twice as long to create and drop, and the garbage collector would track
+//! it. The objects contain only a string and sometimes plain data, so the garbage collector does not have to track
+//! them. All `unsafe` code in the bindings is in this module, in `freelist` (memory reuse), in `string_cache` (string
+//! creation) and in `arrow/capsule`.
 //!
-//! Soundness: `Object` has C layout. The interpreter's object head comes first, and the type spec contains the object's
-//! size. `make` returns a fully initialized object; its two references are owned and never null. Only `get_metadata`
-//! writes to the object, while the global interpreter lock is held.
+//! The `unsafe` code is sound because `Object` has C layout and begins with the interpreter's object head, and the type
+//! spec contains the object's size. `make` returns a fully initialized object, which owns its two references. Neither
+//! reference is null. Only `get_metadata` writes to the object, while the global interpreter lock is held.
 
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
 use std::mem::offset_of;
@@ -139,9 +140,8 @@ impl Types {
     ) -> Option<Py<PyAny>> {
         let class = self.of(kind).as_ptr().cast::<ffi::PyTypeObject>();
         // SAFETY: `class` is one of the three classes here: its objects have the layout and size of `Object`. Every
-        // field is written before the object becomes visible to other code. The object's head is that of an object of
-        // this class with one reference, which the caller receives. The interpreter initialized the head and took the
-        // reference to the type that the memory holds.
+        // field is written before the object becomes visible to other code. The object's head is initialized for this
+        // class, with one reference, which the caller receives. The object also owns a reference to its type.
         unsafe {
             let object = match kind.freelist().take() {
                 Some(spare) => spare,
@@ -160,7 +160,7 @@ impl Types {
     }
 }
 
-/// Objects of each class that are no longer used, kept so that their memory can be reused.
+/// Unused objects of each class, kept so that their memory can be reused.
 static FREE_OBJECTS: [Freelist<Object>; 3] = [const { Freelist::new() }; 3];
 
 impl Spare for Object {
@@ -185,7 +185,7 @@ impl Kind {
 macro_rules! deallocator {
     ($dealloc:ident, $kind:expr) => {
         unsafe extern "C" fn $dealloc(slf: *mut ffi::PyObject) {
-            // SAFETY: `slf` is an object of this class without references.
+            // SAFETY: `slf` is an object of this class to which no references exist.
             unsafe { drop_object(slf, $kind.freelist()) }
         }
     };
@@ -203,7 +203,7 @@ deallocator!(dealloc_arguments, Kind::Arguments);
 unsafe fn drop_object(slf: *mut ffi::PyObject, freelist: &Freelist<Object>) {
     let object = slf.cast::<Object>();
     // SAFETY: the object's references are owned and are not used after they are dropped, and the memory is either kept
-    // or freed. Each object owns a reference to its type; the reference stays with the memory.
+    // or freed. Each object owns a reference to its type, which stays with the memory.
     unsafe {
         ffi::Py_DECREF((*object).text);
         if (*object).metadata != ffi::Py_None() {
@@ -217,7 +217,7 @@ unsafe fn drop_object(slf: *mut ffi::PyObject, freelist: &Freelist<Object>) {
     }
 }
 
-/// Creates one class. Leaks the data to which the interpreter keeps pointers, once per process.
+/// Creates one class. The interpreter keeps pointers to the class's data, so that data is leaked once per process.
 fn class(py: Python<'_>, class: &Class) -> PyResult<Py<PyType>> {
     let [part, text, choice, metadata] = class.fields;
     let member = |name: &'static CStr, code: c_int, offset: usize| ffi::PyMemberDef {
@@ -279,8 +279,8 @@ fn class(py: Python<'_>, class: &Class) -> PyResult<Py<PyType>> {
         flags: ffi::Py_TPFLAGS_DEFAULT as c_uint,
         slots: slots.as_mut_ptr(),
     };
-    // SAFETY: the spec is complete and terminated; names, members and methods are never freed; each function has the
-    // signature that its slot requires.
+    // SAFETY: the spec is complete and terminated, its names, members and methods are never freed, and each function
+    // has the signature that its slot requires.
     let made = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyType_FromSpec(&raw mut spec))? };
     let made = made.cast_into::<PyType>()?;
     made.setattr("type", PyString::intern(py, class.event))?;
@@ -292,7 +292,8 @@ fn names(class: &Class) -> [&'static str; 4] {
     class.fields.map(|name| name.to_str().unwrap_or_default())
 }
 
-// Functions that the interpreter calls. None of them is performance-critical, and only their raw pointers are unsafe.
+// Functions that the interpreter calls. These functions are not performance-critical, and only their raw pointers are
+// unsafe.
 
 /// Runs a call from the interpreter into this module. Sets an exception if the call fails or panics.
 fn guard<T>(failed: T, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> T {
@@ -326,7 +327,7 @@ unsafe fn this<'py>(py: Python<'py>, object: *mut ffi::PyObject) -> Bound<'py, P
     unsafe { Bound::from_borrowed_ptr(py, object) }
 }
 
-/// Returns an event's class and its fields in order.
+/// Returns an event's class, and its fields in order.
 fn fields<'py>(slf: &Bound<'py, PyAny>) -> PyResult<(&'static Class, Fields<'py>)> {
     let types = Types::get(slf.py())?;
     let [text, reasoning, arguments] = &CLASSES;
@@ -340,20 +341,20 @@ fn fields<'py>(slf: &Bound<'py, PyAny>) -> PyResult<(&'static Class, Fields<'py>
     Ok((class, fields.collect::<PyResult<Fields<'_>>>()?))
 }
 
-/// Returns the metadata. The value is built and stored at the first read, while the global interpreter lock is held. No
-/// other field ever changes.
+/// Returns the metadata. The value is built and stored at the first read, while the global interpreter lock is held.
+/// The other fields never change.
 unsafe extern "C" fn get_metadata(slf: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
     let place = slf.cast::<Object>();
     guard(null_mut(), |py| {
-        // SAFETY: the interpreter passes an object of this class that lives as long as the call. Its metadata is an
-        // object, and `metadata` has a separate reference to it.
+        // SAFETY: the interpreter passes an object of this class that lives as long as the call. The event's metadata
+        // is a Python object, and `metadata` has a separate reference to it.
         let metadata = unsafe { this(py, (*place).metadata) };
         let Some(value) = UnreadJson::value_of(&metadata)? else {
             return Ok(metadata.into_ptr());
         };
-        // Building the value ran Python code, so another thread may have stored a value in the meantime.
-        // SAFETY: as above. If the text is still stored, its reference is dropped and replaced by a reference to the
-        // value. Both references are owned, and `metadata` keeps the text alive until the end.
+        // Python code ran while the value was built, so another thread may have stored a value in the meantime. SAFETY:
+        // as above. If the text is still stored, its reference is dropped and replaced by a reference to the value.
+        // Both references are owned, and `metadata` keeps the text alive until the end.
         unsafe {
             if (*place).metadata != metadata.as_ptr() {
                 return Ok(this(py, (*place).metadata).into_ptr());
@@ -417,7 +418,7 @@ unsafe extern "C" fn to_dict(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> 
     })
 }
 
-/// Defines the constructor of one class. A function with the same signature parses its arguments.
+/// Defines the constructor of one class. A function with the same signature parses the arguments.
 macro_rules! constructor {
     ($new:ident, $call:ident, $name:literal, $kind:expr, $text:ident) => {
         #[pyfunction(name = $name)]

@@ -22,12 +22,12 @@ pub(crate) fn misuse(py: Python<'_>, class: &str, sentence: &str) -> PyErr {
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// Returns a `UsageError`, which reports a mistake of the caller.
+/// Returns a `UsageError`, which reports a mistake by the caller.
 pub(crate) fn usage(py: Python<'_>, sentence: &str) -> PyErr {
     misuse(py, "UsageError", sentence)
 }
 
-/// Returns a `ParserBusy` for concurrent calls.
+/// Returns a `ParserBusy`, which reports concurrent calls.
 pub(crate) fn busy(py: Python<'_>) -> PyErr {
     misuse(
         py,
@@ -49,7 +49,7 @@ pub(crate) fn internal(py: Python<'_>, detail: &str, events: Vec<Py<PyAny>>) -> 
 
 /// Runs a call into the core. If the call panics, returns the panic message as the error.
 ///
-/// Without this, PyO3 would raise the panic as a `BaseException`.
+/// PyO3 itself would raise the panic as a `BaseException`.
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
         let words = panic
@@ -61,7 +61,7 @@ pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// Returns the exception for a fault. `events`: the events from the call that failed.
+/// Returns the exception for a fault. `events` contains the events from the call that failed.
 pub(crate) fn raise(py: Python<'_>, fault: &Fault, events: Vec<Py<PyAny>>) -> PyErr {
     exception(py, fault, events).map_or_else(|error| error, PyErr::from_value)
 }

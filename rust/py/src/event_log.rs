@@ -1,7 +1,8 @@
 //! Stores events by value, with their texts in a few shared buffers.
 //!
-//! While other threads run, a long read is parsed into a log. A response also keeps a log until its members are read.
-//! This module does not use the interpreter or create Python objects.
+//! A long read is parsed into a log, so that the interpreter can run other threads in the meantime. A response also
+//! stores its events in a log until its members are read. This module does not use the interpreter or create Python
+//! objects.
 
 use std::mem;
 use std::ops::{Deref, DerefMut, Range};
@@ -27,7 +28,7 @@ pub(crate) struct EventLog {
     /// The texts of `pieces`, concatenated.
     piece_texts: String,
     others: Vec<StoredEvent>,
-    /// The texts of `others`, concatenated; `ends` contains the end of each text.
+    /// The concatenated texts of `others`. `ends` contains the end of each text.
     texts: String,
     ends: Vec<usize>,
     bytes: Vec<u8>,
@@ -44,13 +45,13 @@ struct Piece {
     end: usize,
 }
 
-/// Any other event. Its texts, bytes, and names are stored in the buffers, and are empty here.
+/// An event that is not a `Piece`. The buffers of the log store its texts, bytes, and names, which are empty here.
 ///
 /// An event has at most one value of type bytes and one list of names.
 #[derive(Debug)]
 struct StoredEvent {
     event: Event<'static>,
-    /// Number of pieces before this event.
+    /// Number of `Piece`s before this event.
     pieces: usize,
     /// Index of the event's first text in `ends`.
     first: usize,
@@ -64,10 +65,10 @@ pub(crate) trait Replay: Sink {
     fn delta(&mut self, kind: Kind, part: u32, text: &str, choice: i32);
 }
 
-/// A log that the next call reuses, to avoid memory allocation.
+/// An unused log that the next call reuses to avoid memory allocation.
 static SPARE: Mutex<Option<EventLog>> = Mutex::new(None);
 
-/// Maximum size of a log to keep. A log for a 64 KiB read is smaller.
+/// Maximum size, in bytes, of a log to keep for reuse. A log for a 64 KiB read is smaller.
 const SPARE_BYTES: usize = 1 << 19;
 
 /// A log borrowed for one call.
@@ -136,7 +137,8 @@ impl EventLog {
         self.pieces.len() + self.others.len()
     }
 
-    /// Passes all events, in order. Deltas without metadata are passed to `delta`.
+    /// Passes all events to the receiver, in order. Deltas without metadata are passed to the receiver's `delta`
+    /// method.
     pub(crate) fn replay<S: Replay>(&self, sink: &mut S) {
         let mut start = 0;
         let mut passed = 0;
@@ -158,7 +160,7 @@ impl EventLog {
         pass(sink, self.pieces.len());
     }
 
-    /// Returns the event at this position. Deltas without metadata are not counted.
+    /// Returns the event at this position. Positions do not count deltas without metadata.
     pub(crate) fn other(&self, position: usize) -> Option<Event<'_>> {
         self.others.get(position).map(|kept| self.restored(kept))
     }
@@ -217,7 +219,7 @@ impl Sink for EventLog {
             DeltaKind::Refusal => return deltas.each(|event| self.event(event)),
         };
         let start = self.piece_texts.len();
-        // The buffer may extend beyond the last text.
+        // `texts` may contain more than the texts that end at `ends`.
         let length = ends.last().copied().unwrap_or_default();
         self.piece_texts
             .push_str(texts.get(..length).unwrap_or_default());
@@ -255,7 +257,7 @@ impl EventLog {
     }
 }
 
-/// Replaces an event's borrowed values, in the order in which `rebuilt` requests them.
+/// Supplies replacements for an event's borrowed values, in the order in which `rebuilt` requests them.
 trait Values<'b> {
     fn text(&mut self, text: &str) -> &'b str;
     fn bytes(&mut self, bytes: &[u8]) -> &'b [u8];
@@ -267,7 +269,7 @@ trait Values<'b> {
     }
 }
 
-/// Copies the values into the buffers and returns empty values in their place.
+/// Copies the values into the log's buffers, and returns empty values as replacements.
 struct Writing<'l> {
     log: &'l mut EventLog,
 }
@@ -292,11 +294,11 @@ impl Values<'static> for Writing<'_> {
     }
 }
 
-/// Returns the values from the buffers.
+/// Returns the values from the log's buffers.
 struct Reading<'l> {
     log: &'l EventLog,
     kept: &'l StoredEvent,
-    /// The start of the next text, and the ends of this text and the later ones.
+    /// The start of the next text, and the ends of that text and all later texts.
     start: usize,
     ends: slice::Iter<'l, usize>,
 }

@@ -1,8 +1,8 @@
 //! Collects the members of a response from the events of this extension's parsers.
 //!
-//! `response._Fold` does the same for event objects. A fold stores the events as Rust values. Each Python object is
-//! built when it is first read. The values of an ended stream are collected at the first read. The values of an open
-//! stream are collected when `parser.response` is read, because later events would change them.
+//! `response._Fold` does the same for event objects. A fold stores the events as Rust values, and builds each Python
+//! object when the object is first read. For an ended stream, the values are collected at the first read. For an open
+//! stream, they are collected when `parser.response` is read, because later events would change them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -84,7 +84,7 @@ enum Role {
     ServerCall,
     OtherItem,
     Finished,
-    /// An event that does not become part of the response, such as the closing event of a part without content.
+    /// An event that is not part of the response, such as the closing event of a part without content.
     Withdrawn,
 }
 
@@ -174,7 +174,7 @@ impl Role {
     }
 }
 
-/// Returns true if there is a JSON text, and it is not an empty object or array.
+/// Returns true if there is a JSON text that is not an empty object or array.
 fn is_filled(json: Option<&str>) -> bool {
     let inner = |text: &str| {
         let inner = text.strip_prefix(['{', '['])?.strip_suffix(['}', ']'])?;
@@ -183,7 +183,7 @@ fn is_filled(json: Option<&str>) -> bool {
     json.is_some_and(|text| inner(text) != Some(true))
 }
 
-/// An event in a snapshot. Its object is built when it is first read.
+/// An event in a snapshot. The Python object is built when it is first read.
 struct Entry {
     role: Role,
     choice: i32,
@@ -272,8 +272,8 @@ impl Members {
             .transpose()
     }
 
-    /// Returns the texts with this role in the first choice, joined. If there is only one, returns the string of its
-    /// event object instead of creating another one.
+    /// Returns the texts with this role in the first choice, joined. If there is only one text, returns the string of
+    /// its event object instead of creating a new string.
     fn joined<'py>(&self, py: Python<'py>, role: Role) -> PyResult<Bound<'py, PyString>> {
         let mut found = self.of_first(|of| of == role);
         let Some((position, entry)) = found.next() else {
@@ -368,7 +368,7 @@ impl Members {
         class.call1((index, items, end, self.text_ids(py, positions)?))
     }
 
-    /// Returns the choices, and either the first choice or an empty one.
+    /// Returns all choices, and the first choice. If there are no choices, the first choice is empty.
     fn choices(&self, class: &Bound<'_, PyAny>) -> PyResult<&(Py<PyTuple>, Py<PyAny>)> {
         let py = class.py();
         self.choices.get_or_try_init(py, || {
@@ -441,7 +441,7 @@ impl Fold {
         }
     }
 
-    /// Creates a fold of an ended stream, whose snapshot is taken when it is first needed.
+    /// Creates a fold of an ended stream. The snapshot is taken when it is first needed.
     pub(crate) fn later(ended: Arc<dyn Ended>, class: &Bound<'_, PyAny>) -> Fold {
         Fold {
             class: class.clone().unbind(),
@@ -455,8 +455,8 @@ impl Fold {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the members. If two threads collect the values at the same time, both get the values that were stored
-    /// first.
+    /// Returns the members. If two threads collect the values at the same time, both threads use the values that were
+    /// stored first.
     fn get(&self, py: Python<'_>) -> PyResult<&Members> {
         if let Some(members) = self.members.get(py) {
             return Ok(members);
@@ -472,8 +472,8 @@ impl Fold {
         members.ok_or_else(|| errors::internal(py, "no members", Vec::new()))
     }
 
-    /// Returns the calls of the first choice whose role is `role`. Most responses have no calls, and need no snapshot to
-    /// show that.
+    /// Returns the calls with this role in the first choice. Takes no snapshot for a response without calls, because
+    /// most responses have no calls.
     fn calls<'py>(&self, py: Python<'py>, role: Role) -> PyResult<Bound<'py, PyTuple>> {
         if self.members.get(py).is_none()
             && let Some(ended) = self.ended().clone()
@@ -513,7 +513,7 @@ impl Fold {
         Ok(choices.clone_ref(py))
     }
 
-    /// The choice with the lowest index, or an empty one.
+    /// The choice with the lowest index, or an empty choice.
     #[getter]
     fn first(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let (_, first) = self.get(py)?.choices(self.class.bind(py))?;
@@ -581,7 +581,7 @@ impl Fold {
         Ok(self.get(py)?.snapshot.diagnostics_dropped)
     }
 
-    /// Always true: the parts are in order, and `Unknown` is treated as a part.
+    /// Always true, because the parts are in order and `Unknown` is treated as a part.
     #[getter]
     fn ordered(&self) -> bool {
         true

@@ -6,21 +6,23 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize};
 
 use pyo3::ffi;
 
-/// An object that begins with the interpreter's object head and can be linked into a list while it is dead.
+/// An object that begins with the interpreter's object head and can be linked into a list once no references to it
+/// exist.
 pub(crate) trait Spare {
-    /// Returns a field that a dead object does not need, which stores the link.
+    /// Returns the field that stores the link, which must be a field that a dead object does not need.
     fn next(&mut self) -> &mut *mut ffi::PyObject;
 }
 
-/// Maximum number of dead objects to keep per class: about the number of events in a 64 KiB read.
+/// Maximum number of dead objects to keep per class, which is about the number of events in a 64 KiB read.
 const SPARE: usize = 256;
 
-/// True if the interpreter has a global lock. Without that lock, an object head contains more than a count and a type.
+/// True if the interpreter has a global lock. In an interpreter without a global lock, an object head contains more
+/// than a count and a type.
 const LOCKED: bool = size_of::<ffi::PyObject>() == size_of::<[usize; 2]>();
 
-/// The dead objects of one class, as a linked list. They keep their object head, which contains the type and one
-/// reference to it; that reference belongs to the freelist. Accessed only while the global lock is held. Atomics avoid
-/// a `static mut` and cost nothing.
+/// The dead objects of one class, as a linked list. Each object keeps its object head, and thereby its reference to the
+/// type. The list is accessed only while the global lock is held. The fields are atomics to avoid a `static mut`, which
+/// costs nothing.
 #[derive(Debug)]
 pub(crate) struct Freelist<T> {
     first: AtomicPtr<T>,
@@ -54,7 +56,7 @@ impl<T: Spare> Freelist<T> {
         Some(spare)
     }
 
-    /// Keeps an object that has no references. Returns false if enough objects are already kept.
+    /// Adds an unreferenced object to the list. Returns false if the list is full.
     ///
     /// # Safety
     ///
@@ -66,8 +68,8 @@ impl<T: Spare> Freelist<T> {
         if !LOCKED || count >= SPARE {
             return false;
         }
-        // SAFETY: guaranteed by the caller; the lock is held as above. An object may be resurrected while it is being
-        // dropped, as finalizers do, because the interpreter does not access it after calling `dealloc`.
+        // SAFETY: guaranteed by the caller, and the lock is held as in `take`. `dealloc` may resurrect an object, as
+        // finalizers do, because the interpreter does not access the object after calling `dealloc`.
         unsafe {
             ffi::Py_INCREF(object.cast());
             *(*object).next() = self.first.load(Relaxed).cast();

@@ -1,7 +1,7 @@
 //! Stores the JSON values of event fields as text, and builds each value when its field is first read.
 //!
-//! Most callers never read provider metadata or raw token counts, and building them costs more than the rest of the
-//! event. A value is built only once, so every later read returns the same object.
+//! Most callers never read provider metadata or raw token counts, and building these values takes longer than building
+//! the rest of the event. Each value is built only once, so every later read returns the same object.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -61,8 +61,8 @@ impl Lazy {
         Lazy(Mutex::new(State::Built(value)))
     }
 
-    /// Returns the value. The lock is not held while the value is built, because that runs Python code. If two threads
-    /// build the value at the same time, both get the value that was stored first.
+    /// Returns the value. The lock is not held while the value is built, because building the value runs Python code.
+    /// If two threads build the value at the same time, both get the value that was stored first.
     fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let pending = match &*self.locked() {
             State::Built(value) => return Ok(value.bind(py).clone()),
@@ -138,8 +138,8 @@ impl<'py> FromPyObject<'_, 'py> for LazyItems {
     }
 }
 
-/// A delta's metadata that has not been read yet. A delta has room for only one object, so the JSON text is stored in
-/// place of the value.
+/// Metadata of a delta that has not been read yet. A delta has room for only one object, so this object stores the JSON
+/// text until the value replaces it.
 #[pyclass(frozen, module = "streamweld._native")]
 #[derive(Debug)]
 pub(crate) struct UnreadJson(Box<str>);

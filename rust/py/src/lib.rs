@@ -1,6 +1,7 @@
-//! `streamweld._native`: Python bindings of streamweld-core, without parsing rules.
+//! Defines `streamweld._native`, the Python bindings of streamweld-core. The bindings contain no parsing rules.
 //!
-//! Of the package, this crate may import only `errors`, `_arguments`, and `_json`, and only on first use.
+//! This crate imports only the modules `errors`, `_arguments`, and `_json` of the package, and imports each when it is
+//! first needed.
 
 mod arrow;
 mod config;

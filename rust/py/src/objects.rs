@@ -1,7 +1,7 @@
 //! Converts core events to Python objects, one by one. `sink` converts the three kinds of deltas.
 //!
-//! Words from small sets are interned, and JSON values are built when they are first read (`lazy`). The caller handles
-//! errors.
+//! Strings from small fixed sets are interned, and JSON values are built when they are first read (`lazy`). Errors are
+//! returned to the caller.
 
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +17,7 @@ use crate::events;
 use crate::lazy::{Lazy, LazyItems};
 use crate::string_cache::string;
 
-/// Number of words that are kept as strings. It is larger than the number of words in most streams.
+/// Number of words that are kept as Python strings. Most streams use fewer distinct words.
 const WORDS_KEPT: usize = 16;
 
 /// An event, or the error raised while it was being built.
@@ -39,11 +39,11 @@ fn opt(py: Python<'_>, text: Option<&str>) -> Option<Py<PyString>> {
     text.map(|text| str(py, text))
 }
 
-/// Returns a word from a small set as an interned string.
+/// Returns a word from a small fixed set as an interned Python string.
 pub(crate) fn word(py: Python<'_>, text: &'static str) -> Py<PyString> {
     static WORDS: Mutex<Vec<(&str, Py<PyString>)>> = Mutex::new(Vec::new());
     let mut words = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
-    // A word usually has the same address each time, so its characters rarely have to be compared.
+    // The same word usually has the same address, so the characters rarely have to be compared.
     let known = words.iter().find(|(known, _)| ptr::eq(*known, text));
     if let Some((_, word)) = known.or_else(|| words.iter().find(|(known, _)| *known == text)) {
         return word.clone_ref(py);
@@ -55,7 +55,7 @@ pub(crate) fn word(py: Python<'_>, text: &'static str) -> Py<PyString> {
     word
 }
 
-/// Returns the field for a JSON text. Its value is built when the field is first read.
+/// Returns the field for a JSON text. The field's value is built when the field is first read.
 #[inline]
 fn data(text: Option<&str>) -> Option<Lazy> {
     text.map(Lazy::value)

@@ -1,7 +1,7 @@
-//! `_native.Parser`: parses the bytes of one stream into event objects.
+//! Defines `_native.Parser`, which parses the bytes of one stream into event objects.
 //!
-//! The class is frozen, and its state is protected by a lock that no call waits for, so concurrent calls raise
-//! `ParserBusy` and never race. A panic never reaches Python.
+//! The class is frozen, and a lock protects its state. A call raises `ParserBusy` instead of waiting for the lock, so
+//! concurrent calls never race. No panic reaches Python.
 
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
@@ -21,11 +21,11 @@ use crate::fold::{Ended, Fold, Snapshot};
 use crate::sink::Collector;
 use crate::{config, errors, input};
 
-/// Assumed size of an event on the wire. It is smaller than most events, so that the list does not have to grow while
-/// it is filled.
+/// Assumed size of an event on the wire, in bytes. Most events are larger, so the list rarely has to grow while it is
+/// filled.
 const USUAL_EVENT: usize = 128;
 
-/// Parses one stream. `dialect`: `auto` or the name of a dialect. `config`: the result of `options.to_config`.
+/// Parses one stream. `dialect` is `auto` or the name of a dialect. `config` is the result of `options.to_config`.
 #[pyclass(frozen, module = "streamweld._native")]
 #[derive(Debug)]
 pub(crate) struct Parser(Mutex<State>);
@@ -111,7 +111,7 @@ impl Parser {
         ))
     }
 
-    /// Returns the members of the response so far. `choice`: the class `response.Choice`.
+    /// Returns the members of the response so far. `choice` is the class `response.Choice`.
     #[pyo3(signature = (choice, /))]
     fn fold(slf: &Bound<'_, Self>, choice: &Bound<'_, PyAny>) -> PyResult<Fold> {
         let (py, parser) = (slf.py(), slf.get());
@@ -166,7 +166,7 @@ impl Parser {
         match self.0.try_lock() {
             Ok(state) => Ok(state),
             Err(TryLockError::WouldBlock) => Err(errors::busy(py)),
-            // A panic inside a call is caught before it can poison the lock.
+            // A panic inside a call cannot poison the lock, because the panic is caught first.
             Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
         }
     }
@@ -209,9 +209,9 @@ fn diagnostics(py: Python<'_>, core: &Core) -> PyResult<Vec<Py<PyAny>>> {
 
 /// Runs a call that reads `taken` bytes, or ends the input if `taken` is `None`. Returns its events.
 ///
-/// If the call fails, returns the exception, which contains the events emitted before it. If the call may take long,
-/// other threads run in the meantime, and the events are built afterwards. A panic ends the stream. The lock is
-/// released before an exception is built, because that runs Python code.
+/// If the call fails, returns the exception, which contains the events emitted before it. If the call may take a long
+/// time, other threads can run in the meantime, and the event objects are built afterward. A panic ends the stream. The
+/// lock is released before an exception is built, because Python code runs while it is built.
 fn collect<'py>(
     py: Python<'py>,
     mut state: MutexGuard<'_, State>,
@@ -252,8 +252,8 @@ fn built(py: Python<'_>, log: &EventLog) -> PyResult<Vec<Py<PyAny>>> {
     sink.finish()
 }
 
-/// Runs a call that reads `taken` bytes, or ends the input if `taken` is `None`, without building events. Lets other
-/// threads run if the call may take long.
+/// Runs a call that reads `taken` bytes, or ends the input if `taken` is `None`, without building events. Other threads
+/// can run in the meantime if the call may take a long time.
 fn silently(
     py: Python<'_>,
     mut state: MutexGuard<'_, State>,

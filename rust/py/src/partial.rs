@@ -1,9 +1,9 @@
-//! `_native.complete_object`: closes truncated JSON for `_json.loads_partial`.
+//! Defines `_native.complete_object`, which closes truncated JSON for `_json.loads_partial`.
 
 use pyo3::prelude::*;
 use streamweld_core::json::partial;
 
-/// Returns a possibly truncated JSON object, completed after its last usable character.
+/// Closes a possibly truncated JSON object after its last usable character, and returns the result.
 ///
 /// Returns `None` if the object has not begun.
 #[pyfunction]

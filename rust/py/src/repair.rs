@@ -1,7 +1,7 @@
-//! `_native.Repairer`: repairs one stream as it arrives.
+//! Defines `_native.Repairer`, which repairs one stream as its bytes arrive.
 //!
-//! Like `Parser`, the class is frozen, and its state is protected by a lock that no call waits for. A panic never
-//! reaches Python.
+//! Like `Parser`, the class is frozen, and a lock protects its state. A call raises `ParserBusy` instead of waiting for
+//! the lock. No panic reaches Python.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
@@ -18,12 +18,12 @@ use crate::fold::{Fold, Snapshot};
 use crate::sink::Collector;
 use crate::{config, errors, input};
 
-/// Repairs one stream. `config`: the result of `options.to_config`. `options`: the writer's options.
+/// Repairs one stream. `config` is the result of `options.to_config`. `options` contains the encoder's options.
 #[pyclass(frozen, module = "streamweld._native")]
 #[derive(Debug)]
 pub(crate) struct Repairer(Mutex<State>);
 
-/// Buffer capacity to keep between calls. It is more than a socket read usually returns.
+/// Buffer capacity to keep between calls, which is more than a socket read usually returns.
 const KEPT: usize = 1 << 16;
 
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Repairer {
         })))
     }
 
-    /// Feeds the next bytes. Returns the bytes to forward. If nothing changed, these are `data` itself.
+    /// Feeds the next bytes. Returns the bytes to forward, or `data` itself if nothing changed.
     #[pyo3(signature = (data, /))]
     fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let py = data.py();
@@ -73,7 +73,8 @@ impl Repairer {
         self.write(py, &data, |core, out| core.feed(bytes, out))
     }
 
-    /// Ends the input. Returns the last bytes; a second call returns none. `broken` means that the transport failed.
+    /// Ends the input. Returns the last bytes. A second call returns no bytes. `broken` means that the transport
+    /// failed.
     #[pyo3(signature = (broken=false))]
     fn close<'py>(&self, py: Python<'py>, broken: bool) -> PyResult<Bound<'py, PyBytes>> {
         self.write(py, &PyBytes::new(py, b""), |core, out| {
@@ -105,7 +106,7 @@ impl Repairer {
         ))
     }
 
-    /// Returns the members of the response so far. `choice`: the class `response.Choice`.
+    /// Returns the members of the response so far. `choice` is the class `response.Choice`.
     #[pyo3(signature = (choice, /))]
     fn fold(&self, choice: &Bound<'_, PyAny>) -> PyResult<Fold> {
         let py = choice.py();
@@ -131,7 +132,7 @@ impl Repairer {
         let Some(fault) = state.core.error().cloned() else {
             return Ok(None);
         };
-        // Release the lock first, because building the exception runs Python code.
+        // Release the lock first, because Python code runs while the exception is built.
         drop(state);
         let error = errors::exception(py, &fault, Vec::new())?.unbind();
         let mut state = self.lock(py)?;
@@ -172,14 +173,14 @@ impl Repairer {
         match self.0.try_lock() {
             Ok(state) => Ok(state),
             Err(TryLockError::WouldBlock) => Err(errors::busy(py)),
-            // A panic inside a call is caught before it can poison the lock.
+            // A panic inside a call cannot poison the lock, because the panic is caught first.
             Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
         }
     }
 
     /// Runs a call that writes to the buffer and returns the input bytes to forward after the buffer's contents.
     ///
-    /// Returns both together. A panic ends the stream.
+    /// The result contains the buffer's contents followed by these input bytes. A panic ends the stream.
     fn write<'py, 'd>(
         &self,
         py: Python<'py>,
@@ -213,7 +214,7 @@ impl Repairer {
             *out = Vec::new();
         }
         drop(state);
-        // Release the lock first, because building the exception runs Python code.
+        // Release the lock first, because Python code runs while the exception is built.
         result.map_err(|panic| errors::internal(py, &panic, Vec::new()))?;
         written
     }

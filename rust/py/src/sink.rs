@@ -1,8 +1,9 @@
 //! Collects the events of one call in a list.
 //!
-//! The core passes events one by one; several consecutive deltas may be passed together. Exactly one object is created
-//! for each event. If that fails (out of memory, or `streamweld._json` cannot be used), the error is stored, and the
-//! caller raises it. Deltas, the most frequent events, are built here; `objects` builds all other events.
+//! The core passes events one by one, except that several consecutive deltas may be passed together. Exactly one object
+//! is created for each event. If an object cannot be created, for example because memory is exhausted, the error is
+//! stored and the caller raises it. Deltas, the most frequent events, are built here, and `objects` builds all other
+//! events.
 
 use std::iter;
 

@@ -1,4 +1,5 @@
-//! `_native.Framer`: only the SSE framing, which returns rows of (event, data, id, retry).
+//! Defines `_native.Framer`, which splits a stream into SSE frames and returns each frame as a tuple of event, data,
+//! id, and retry.
 
 use std::sync::Mutex;
 
@@ -10,8 +11,8 @@ use streamweld_core::sse::decode_utf8;
 
 use crate::{config, errors, input};
 
-/// Frames server-sent events. Drops an unfinished event at the end of the input. Enforces only the limits on events and
-/// fields.
+/// Frames server-sent events. An unfinished event at the end of the input is dropped. Only the limits on events and
+/// fields are enforced.
 #[pyclass(frozen, module = "streamweld._native")]
 #[derive(Debug)]
 pub(crate) struct Framer(Mutex<Core>);

@@ -1,8 +1,8 @@
-//! Caches short strings, because half of the pieces in a response are words that occurred before.
+//! Caches short strings, because half of the pieces in a response are words that have occurred before.
 //!
-//! A cached string costs a tenth as much as a new one and is stored only once. All streams share the cache, so that an
-//! open stream does not keep strings alive: each call borrows the cache and returns it at the end. A call runs without
-//! the cache if another call has borrowed it.
+//! Looking up a cached string takes a tenth of the time needed to create one, and equal strings share memory. All
+//! streams share the cache, so that open streams do not keep strings alive. Each call borrows the cache and returns it
+//! at the end. If another call has borrowed the cache, a call runs without it.
 
 use std::ptr::null;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-/// Number of slots. A new string replaces the one already in its slot.
+/// Number of slots. A new string replaces the string that is already in its slot.
 const KEPT: usize = 1 << u8::BITS;
 
 #[derive(Debug, Default)]
@@ -83,8 +83,8 @@ impl Drop for StringCache {
     }
 }
 
-/// Creates a new string. Most pieces are ASCII. Decoding them as Latin-1 costs half as much, because the interpreter
-/// does not have to look for character boundaries.
+/// Creates a new string. Most pieces are ASCII, and decoding ASCII as Latin-1 takes half the time, because the
+/// interpreter does not have to look for character boundaries.
 #[inline]
 pub(crate) fn string(py: Python<'_>, text: &str) -> Py<PyString> {
     if !text.is_ascii() {
@@ -92,7 +92,7 @@ pub(crate) fn string(py: Python<'_>, text: &str) -> Py<PyString> {
     }
     let (start, length) = (text.as_ptr().cast(), text.len() as ffi::Py_ssize_t);
     // SAFETY: `start` points to `length` bytes, which are only read. The result is either a new reference to a string
-    // or null; for null, `from_owned_ptr` panics, as `PyString::new` does.
+    // or null. For null, `from_owned_ptr` panics, as `PyString::new` does.
     unsafe {
         let made = ffi::PyUnicode_DecodeLatin1(start, length, null());
         Bound::from_owned_ptr(py, made)
@@ -103,7 +103,7 @@ pub(crate) fn string(py: Python<'_>, text: &str) -> Py<PyString> {
 
 /// Packs the bytes and their length into a key, or returns `None` if there are more than seven bytes.
 ///
-/// Equal keys always mean equal texts.
+/// Two texts have the same key only if they are equal.
 #[inline]
 fn key(text: &[u8]) -> Option<u64> {
     let bytes = match *text {
@@ -112,7 +112,7 @@ fn key(text: &[u8]) -> Option<u64> {
         [a, b] => u64::from(u16::from_le_bytes([a, b])),
         [a, b, c] => u64::from(u32::from_le_bytes([a, b, c, 0])),
         _ => {
-            // If the halves overlap, the shared bytes are equal.
+            // The two halves may overlap, but have equal bytes where they do.
             let (first, last) = (text.first_chunk()?, text.last_chunk()?);
             let tail_start = text
                 .len()

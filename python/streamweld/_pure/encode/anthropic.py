@@ -1,11 +1,11 @@
 """Writes Messages streams: `message_start`, blocks with consecutive indexes, `message_delta`, and `message_stop`. An
 incomplete response ends with an `error` event, after which nothing follows.
 
-If the source is a Messages stream, content that no streamweld event represents is written as sent: results, unknown
-blocks, deltas and events, citations, and unknown members of the message.
+If the source is also a Messages stream, content that streamweld's events cannot represent is copied as sent. Examples
+are server tool results, citations, unknown blocks, and unknown members of the message.
 
-The usage and the stop reason are written in `message_delta`, because they are known only at the end. Anthropic's own
-clients merge that event into the message.
+The usage and the stop reason are written in `message_delta`, because they are not known before the end of the stream.
+Anthropic's own clients merge `message_delta` into the message.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Anthropic"]
 
-# Usage members that are written from the counts.
+# Usage members that the encoder writes from the normalized token counts.
 _COUNTS = frozenset({"input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"})
 _DELTA_MEMBERS = ("stop_sequence", "stop_details")  # clients read them only from the delta of `message_delta`
 _LATE_MEMBERS = ("container",)  # other members of a message that clients also read from the delta of `message_delta`
@@ -67,7 +67,7 @@ class Anthropic(SequentialAnswer):
         super().__init__(context)
         self._index = -1  # index of the latest block
         self._at: dict[int, int] = {}  # index of each open block, by part number
-        # Indexes of the latest block in the source and in the output. None once that block was stopped.
+        # Indexes of the latest block in the source and in the output. None after the block's `content_block_stop`.
         self._latest: tuple[int | None, int] | None = None
         self._bare: int | None = None  # index of the latest block, if that block has no part and is open
         self._waiting = 0  # number of characters in deltas that were queued
@@ -176,8 +176,9 @@ class Anthropic(SequentialAnswer):
     def _is_signed(self, block: Block, done: ReasoningDone) -> bool:
         """Return True if the signature of a reasoning block can be written.
 
-        It must come from Anthropic, unless it is written as a carrier, and must not have been written before. The
-        signature of an interrupted block is kept only in a carrier, because it does not match the text.
+        The signature must come from Anthropic, unless it is written as a carrier, and must not have been written
+        before. The signature of an interrupted block is written only in a carrier, because the signature covers the
+        text of both blocks.
         """
         whole = block.mark != "broken" or self.context.carries
         return not block.metadata_written and whole and self._is_genuine(done)
@@ -185,7 +186,8 @@ class Anthropic(SequentialAnswer):
     def _is_genuine(self, done: ReasoningDone) -> bool:
         if self.context.passed.own or self.context.carries:
             return True
-        # A Chat stream contains reasoning of these kinds only in `thinking_blocks`, which are blocks of Messages.
+        # In a Chat stream, `thinking` and `redacted` reasoning comes only from `thinking_blocks`, whose entries are
+        # Messages blocks.
         if self.context.source == "chat" and done.kind in ("thinking", "redacted"):
             return True
         return is_genuine(self.context, "anthropic", done.provider_metadata)
@@ -351,8 +353,8 @@ class Anthropic(SequentialAnswer):
         self._delta(part, members(type='"citations_delta"', citation=citation))
 
     def _keep_members(self, of: MembersOf, extra: Raw) -> None:
-        """Store unknown members until their event is written. Members that clients read only from `message_delta` move
-        there.
+        """Store unknown members until their event is written. Members that clients read only from the delta of
+        `message_delta` are stored for that event.
         """
         if of in ("message", "end"):
             moved = {name: extra.pop(name) for name in _DELTA_MEMBERS if name in extra}
@@ -375,8 +377,8 @@ class Anthropic(SequentialAnswer):
         known.update(extra)
 
     def _taken(self, of: MembersOf, written: frozenset[str] = frozenset()) -> Raw:
-        """Remove and return the stored members for an event that is about to be written, except members that the event
-        has.
+        """Remove the stored members for an event that is about to be written, and return those that the event does not
+        have yet.
         """
         return {name: raw for name, raw in self._members.pop(of, {}).items() if name not in written}
 

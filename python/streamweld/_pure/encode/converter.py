@@ -1,6 +1,6 @@
 """Convert a stream from one dialect to another by sending a parser's events to an encoder.
 
-An error is written at once in the target's own form, and is also available as `error`.
+An error is written immediately in the target's own form, and is also available as `error`.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class Converter:
     def __init__(self, source: str, target: str, config: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         """Create a converter.
 
-        `config`: the parser's configuration. `options`: the encoder's options (`prefix` for ids, and the fields of
-        `EncodeContext`).
+        `config` is the parser's configuration. `options` contains the encoder's options (`prefix` for ids, and the
+        fields of `EncodeContext`).
         """
         if source == target:
             raise UsageError(_SAME.format(target))
         self._target = target
         # Maximum number of bytes to read before the dialect is detected. The number is limited because the caller may
-        # have to keep these bytes.
+        # have to store these bytes.
         self._cap: int | None = config["limits"]["max_event_bytes"]
         self._taken = 0  # number of bytes read before the dialect was detected
         self._parser = Parser(source, config)
@@ -71,8 +71,8 @@ class Converter:
         self._tool_ids = None if form is None else ToolIds(self._context.mint, *form)
         self._encoder = load_encoder(target)(self._context)
         self._carriers = Carriers(target) if target in CARRYING else None
-        # The held calls, or None if the server of the source does not run calls that look like calls for the client.
-        # Before the dialect is detected, nothing is held.
+        # The held calls, or None if servers of the source's dialect run only calls that are marked as run by the
+        # provider. Before the dialect is detected, nothing is held.
         self._held = HeldCalls(config["tools"]) if source == "auto" or holds(source) else None
         self._parser.out.on_request_tools = None if self._held is None else self._held.add_client_tools
         self._reported: Fault | None = None  # error that the upstream sent, if the policy continues after it
@@ -82,7 +82,7 @@ class Converter:
 
     @property
     def dialect(self) -> str | None:
-        """The dialect of the source; None until it is detected."""
+        """The dialect of the source, or None until it is detected."""
         return self._parser.dialect
 
     @property
@@ -100,7 +100,7 @@ class Converter:
         return self._parser.snapshot()
 
     def fold(self, _choice: object, /) -> None:
-        """Return None: this backend has no folded response, so the caller builds one from `snapshot`."""
+        """Return None, because this backend has no folded response and the caller builds one from `snapshot`."""
 
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
         """Read the next bytes and return output bytes in the target dialect. Returns no bytes after the ending."""
@@ -114,7 +114,7 @@ class Converter:
         return self._context.frames.take()
 
     def close(self, broken: bool = False) -> bytes:
-        """End the input and return the last bytes. `broken`: whether the transport failed."""
+        """End the input and return the last bytes. `broken` is true if the transport failed."""
         if self._over:
             return b""
         try:
@@ -129,8 +129,8 @@ class Converter:
     def overflow(self, unread: list[bytes]) -> bytes:
         """End the conversion because too many bytes arrived before the dialect was detected, and return the ending.
 
-        `unread`: the remaining input, which does not complete a payload. Each piece is removed from the list when it is
-        read.
+        `unread` is the remaining input, which does not complete a payload. Each piece is removed from the list when it
+        is read.
         """
         made: list[bytes] = []
         unread.reverse()
@@ -194,7 +194,7 @@ class Converter:
     def _write(self, event: Event, opening: Opening = (False, False)) -> None:
         """Change an event for the target, pass it to the encoder, and report the losses.
 
-        `opening`: what a call's start event does not contain, namely whether the call is custom and whether the
+        `opening` contains two facts that a call's start event lacks: whether the call is custom, and whether the
         provider runs it.
         """
         context, out = self._context, self._parser.out

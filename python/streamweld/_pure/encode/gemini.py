@@ -288,8 +288,8 @@ class Gemini:
         return (self._raw.get(index) or word) if self._context.passed.own else word
 
     def _counts(self) -> str | None:
-        """Return the usage object. It is the object as sent if the source has this dialect and clients read all its
-        names. Otherwise, it is built from the counts, with thoughts excluded from `candidatesTokenCount`.
+        """Return the usage object. The object is copied from a source in this dialect if clients read all its names.
+        Otherwise, the object is built from the token counts, with thoughts excluded from `candidatesTokenCount`.
         """
         if self._usage is None:
             return None

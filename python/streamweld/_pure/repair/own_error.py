@@ -1,8 +1,8 @@
-"""Check whether the clients of a dialect raise an exception for an error as it was sent.
+"""Check whether the clients of a dialect raise an exception for an upstream error in the form in which it was sent.
 
-openai-python and openai-node raise one if a payload has an `error` member with a non-empty value. @ai-sdk/anthropic and
-both AI SDK protocols check the `type` member. google-genai raises one only if `error` is the first member. These
-clients treat an error in any other form as a chunk without content.
+openai-python and openai-node raise an exception if a payload has an `error` member with a non-empty value.
+@ai-sdk/anthropic and both AI SDK protocols check the `type` member. google-genai raises an exception only if `error` is
+the first member. These clients treat an error in any other form as a chunk without content.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["is_own"]
 
 
 def is_own(dialect: str, event: str | None, payload: bytes) -> bool:
-    """Return True if the dialect's clients raise an exception for this payload. `event`: the name of the payload's
+    """Return True if the dialect's clients raise an exception for this payload. `event` is the name of the payload's
     event.
     """
     try:

@@ -1,16 +1,17 @@
 """Repair one stream: accept bytes in one dialect and return bytes in the same dialect. Blocks that clients interpret
-correctly pass through unchanged; the others are rewritten.
+correctly pass through unchanged, and all other blocks are rewritten.
 
 A block is the bytes of one server-sent event. The parser reads every block, and an encoder for the same dialect writes
-the resulting events into a scratch buffer. While blocks are correct, their original bytes are sent and the scratch
-buffer is discarded. From the first block that must be rewritten, the encoder's output is sent instead. If a block lacks
-only the right event name, the `object` of a Chat chunk, the response's opening event or a role, the missing bytes are
-added, and later blocks can still pass through. This module does not interpret frames or JSON.
+the resulting events into a scratch buffer. As long as blocks are correct, their original bytes are sent and the scratch
+buffer is discarded. Once a block must be rewritten, the encoder's output is sent instead until the end of the stream.
+Some blocks only lack an event name, the `object` of a Chat chunk, the response's opening event, or a role. The missing
+bytes are added to such a block, which then passes, and later blocks are checked as usual. This module does not
+interpret frames or JSON.
 
-A block and the blocks after it are held while their interpretation is undecided, for example because an announced call
-may still be retracted. The number of held bytes is capped. Beyond the cap, held blocks are rewritten; a single block
-that exceeds the cap raises an error. `encode.common.passed_through` stores the facts about blocks that passed through.
-The encoder needs them to continue after these blocks.
+A block is held, together with the blocks after it, as long as later input can change the block's interpretation. For
+example, an announced call may still be retracted. The number of held bytes is limited. If held blocks exceed the limit,
+they are rewritten. A single block that exceeds the limit raises an error. `encode.common.passed_through` stores facts
+about the blocks that passed through, which the encoder needs to continue the output.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Repairer"]
 
-# Event types that may pass unchanged after a rewritten block. Messages and Responses have none, because their events
-# contain indexes or sequence numbers.
+# Event types that may pass unchanged after a rewritten block. No event of Messages or Responses may pass, because these
+# events contain indexes or sequence numbers.
 _TEXT: Final = frozenset(
     {
         *("text_started", "text_delta", "reasoning_started", "reasoning_delta", "refusal_started", "refusal_delta"),
@@ -72,10 +73,10 @@ _UNNUMBERED: Final = {
 _UNMARKED: Final = frozenset({"gemini"})  # dialects without a terminal marker
 _DATA_LINES: Final = frozenset({"gemini"})  # dialects in which a client (google-genai) parses every other line as JSON
 _RUNS_AT_CLOSE: Final = frozenset({"anthropic"})  # dialects whose clients run a call when its item is closed
-# Dialects whose clients parse truncated arguments, so that only an unsuccessful finish reason keeps the clients from
-# running the call.
+# Dialects whose clients parse truncated arguments, and run such a call unless the finish reason is unsuccessful.
 _PARSES_PARTIAL: Final = frozenset({"anthropic"})
-# Dialects without an event that ends a call. After complete calls, their streams can lack only the terminal marker.
+# Dialects without an event that ends a call. In these dialects, a stream that stops after complete calls may lack only
+# the terminal marker.
 _CALLS_WITHOUT_END: Final = frozenset({"chat"})
 _WHOLE_CALLS: Final = frozenset({"gemini"})  # dialects whose encoders write a call only when it is complete
 
@@ -197,7 +198,7 @@ class Repairer:
         return self._parser.snapshot()
 
     def fold(self, _choice: object, /) -> None:
-        """Return None: this backend has no folded response, so the caller builds one from `snapshot`."""
+        """Return None, because this backend has no folded response and the caller builds one from `snapshot`."""
 
     def feed(self, data: bytes | bytearray | memoryview) -> bytes:
         """Feed the next bytes and return the repaired bytes that are ready.
@@ -221,7 +222,7 @@ class Repairer:
         return self._taken()
 
     def close(self, broken: bool = False) -> bytes:
-        """End the input and return the last bytes. `broken`: whether the transport failed."""
+        """End the input and return the last bytes. `broken` is true if the transport failed."""
         if self._further_input is FurtherInput.REPAIRED and self._after_error is None:
             try:
                 self._read()
@@ -279,8 +280,8 @@ class Repairer:
     def _is_one_block(self, piece: bytes) -> bool:
         """Return True if the comments and blank lines in `piece` can be handled as one block, with the same result.
 
-        They are handled one by one if they could exceed a limit, if the form of the body is undecided, or if the first
-        comment must be reported.
+        Comments are handled one by one if they could exceed a limit, if the form of the body is undecided, or if the
+        first comment must be reported.
         """
         if self._parser.is_body_undecided:
             return False
@@ -306,12 +307,12 @@ class Repairer:
 
     @property
     def _kept(self) -> int:
-        """Number of stored bytes: held blocks, their replacement and the current block."""
+        """Number of stored bytes, including held blocks, their replacement and the current block."""
         return len(self._held) + len(self._replacement) + self._size
 
     def _exceed(self, piece: bytes, cap: int) -> bytes:
-        """Make room for `piece` under the cap, and return its bytes that are not parsed yet. Raises an error without
-        room.
+        """Make room for `piece` within the limit, and return the bytes of `piece` that are not parsed yet. Raises an
+        error if there is no room.
         """
         if self._held and self.dialect is not None:
             self._write_held()
@@ -393,8 +394,8 @@ class Repairer:
 
     @property
     def _holds_calls(self) -> bool:
-        """Whether blocks must be held because of an open call. Either calls are written only when they are complete, or
-        clients would run a call that may not be complete yet.
+        """Whether blocks must be held because of an open call. Blocks are held if calls are written only when they are
+        complete, or if clients might run the call before it is complete.
         """
         if not self._calls:
             return False
@@ -404,7 +405,7 @@ class Repairer:
 
     @property
     def _is_undecided(self) -> bool:
-        """Whether the interpretation of the blocks so far may still change."""
+        """Whether later input may change the interpretation of the blocks so far."""
         return self._parser.has_pending or bool(self._calls and self._holds_calls)
 
     @property
@@ -435,7 +436,7 @@ class Repairer:
             self._last_out = False  # the LF of its line ending may follow
 
     def _decide_without_comments(self, block: bytes) -> None:
-        """Decide what happens to a block after comments that clients would misread were removed."""
+        """Decide what happens to a block from which comments that clients would misread were removed."""
         out = self._parser.out
         self._last_out = False
         self._open_choices()
@@ -472,8 +473,8 @@ class Repairer:
                 self._pass(block)
 
     def _open_choices(self) -> None:
-        """Make the encoder write the roles of the choices that begin in the current block. They are needed if the block
-        does not pass.
+        """Make the encoder write the roles of the choices that begin in the current block. The encoder's output is
+        needed if the block does not pass.
         """
         out = self._parser.out
         if not out.begun:
@@ -504,8 +505,8 @@ class Repairer:
         self._rewrite()
 
     def _mended(self, block: bytes) -> bytes:
-        """Return the block with what clients need added: the `object` member, an event name, an opening event, and
-        roles.
+        """Return the block with missing data that clients require: the `object` member, an event name, an opening
+        event, and roles.
         """
         out = self._parser.out
         block = self._with_object(block)
@@ -580,7 +581,7 @@ class Repairer:
         self._last_out = True
 
     def _rewrite(self) -> None:
-        """Start rewriting: from now on, the encoder's output is sent."""
+        """Start rewriting, so that the encoder's output is sent from now on."""
         self.repaired = True
         if self._ended and not self._rewriting and not self._context.frames:
             return  # the original ending has passed through; nothing follows it
@@ -592,7 +593,8 @@ class Repairer:
 
     def _report_rewrite_reason(self) -> None:
         """Report why the block cannot pass, unless another diagnostic or an error reports it. Each reason is reported
-        once."""
+        only once per stream.
+        """
         out = self._parser.out
         if out.why and out.mended:
             self._reported_reasons.add(out.why)
@@ -669,16 +671,17 @@ class Repairer:
         return fault.keep_sent(out.payload)
 
     def _write_opening(self, event: Event | None) -> bool:
-        """Write the missing opening event before the block, once.
+        """Write the missing opening event before the block, unless it was already written.
 
-        `event`: the first event in the block. Returns True if that event itself opens the response.
+        `event` is the first event in the block. Returns True if that event itself opens the response.
         """
         encoder = self._encoder or self._load()
         if self._opening or self._parser.out.misread or encoder is None:
             return False
         context, first = self._context, self._parser.out.sequence
         context.passed.unopened = True
-        # One less than the source's first number, possibly -1, because numbers must increase by one.
+        # The inserted event gets the number before the source's first number, which may be -1, because numbers must
+        # increase by one.
         context.passed.sequence = None if first is None else first - 1
         started = isinstance(event, ResponseStarted)
         encoder.event(event if isinstance(event, ResponseStarted) else ResponseStarted())
@@ -715,9 +718,7 @@ class Repairer:
         )
 
     def _finish(self) -> None:
-        """Make the encoder write the ending of the response, which is complete or truncated. Does nothing the second
-        time.
-        """
+        """Make the encoder write the ending of a complete or truncated response. A second call does nothing."""
         encoder = self._encoder or self._load()
         if self._ended or encoder is None:
             return
@@ -751,7 +752,7 @@ class Repairer:
             self._further_input = FurtherInput.PASSED
             return
         if encoder is None:
-            # Nothing can be written, because the dialect is unknown. The input that was not sent yet is dropped.
+            # No ending can be written, because the dialect is unknown. Input that was not sent yet is dropped.
             self.repaired = self.repaired or bool(self._held) or self._at > self._begin
             return
         if self._ended:

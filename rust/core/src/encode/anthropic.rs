@@ -1,11 +1,11 @@
 //! Writes Messages streams: `message_start`, blocks with consecutive indexes, `message_delta`, and `message_stop`. An
 //! incomplete response ends with an `error` event, after which nothing follows.
 //!
-//! If the source is a Messages stream, content that no streamweld event represents is written as sent: results, unknown
-//! blocks, deltas and events, citations, and unknown members of the message.
+//! If the source is also a Messages stream, content that streamweld's events cannot represent is copied as sent.
+//! Examples are server tool results, citations, unknown blocks, and unknown members of the message.
 //!
-//! The usage and the stop reason are written in `message_delta`, because they are known only at the end. Anthropic's
-//! own clients merge that event into the message.
+//! The usage and the stop reason are written in `message_delta`, because they are not known before the end of the
+//! stream. Anthropic's own clients merge `message_delta` into the message.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::BlockOutput;
@@ -53,11 +53,11 @@ pub(crate) struct Message {
     next: i64,
     /// Indexes of the open blocks, by part number.
     at: Map<u32, i64>,
-    /// Indexes of the latest block in the source and in the output. `None` once that block was stopped.
+    /// Indexes of the latest block in the source and in the output. `None` after the block's `content_block_stop`.
     latest: Option<(Option<i64>, i64)>,
     /// Index of the latest block, if that block has no part and is open.
     bare: Option<i64>,
-    /// Number of characters in deltas that were queued.
+    /// Number of characters in queued deltas.
     waiting: usize,
     /// Unknown members that have not been written yet.
     members: UnwrittenMembers,
@@ -74,7 +74,7 @@ struct UnwrittenMembers {
     stop: ExtraMembers,
 }
 
-/// Usage members that are written from the counts.
+/// Usage members that the encoder writes from the normalized token counts.
 const COUNTS: [&str; 4] = [
     "input_tokens",
     "cache_creation_input_tokens",
@@ -83,16 +83,16 @@ const COUNTS: [&str; 4] = [
 ];
 /// Members that clients read only from the delta of `message_delta`.
 const DELTA_MEMBERS: [&str; 2] = ["stop_sequence", "stop_details"];
-/// Other members of a message that clients also read from the delta of `message_delta`.
+/// Other members of a message that clients accept in the delta of `message_delta`.
 const LATE_MEMBERS: [&str; 1] = ["container"];
 /// Maximum size of the members that are merged from several events, in bytes.
 const MAX_MERGED_SIZE: usize = 4096;
 /// Maximum number of characters in the deltas of queued blocks.
 const MOST_WAITING: usize = 1 << 20;
 
-/// Marks the block of a part that was interrupted by another part and may continue in a second block.
+/// Value of `Block::mark` for a part that another part interrupted. The part may continue in a second block.
 const BROKEN: &str = "broken";
-/// Part number under which a whole call is written.
+/// Placeholder part number for a call that is written in one step.
 const WHOLE: u32 = u32::MAX;
 const NAME: &str = "anthropic";
 /// Constant text of a delta event: the text before the index and, for each kind of delta, the text between the index
@@ -493,8 +493,8 @@ impl Message {
         to.raw("}}").end();
     }
 
-    /// Stores unknown members until their event is written. Members that clients read only from `message_delta` move
-    /// there.
+    /// Stores unknown members until their event is written. Members that clients read only from the delta of
+    /// `message_delta` are stored for that event.
     fn keep_members(
         &mut self,
         context: &mut EncodeContext,
@@ -545,7 +545,7 @@ impl Message {
     }
 
     /// Keeps the members of a `message_start` event that arrived after the message was opened. The usage and some other
-    /// members can still be written in `message_delta`; all other members are lost.
+    /// members can still be written in `message_delta`, but all remaining members are lost.
     fn keep_late_members(
         &mut self,
         context: &mut EncodeContext,
@@ -564,7 +564,7 @@ impl Message {
         self.keep_members(context, MembersOf::Delta, kept, true);
     }
 
-    /// Writes a delta. Most frames are deltas, so the constant text is written in as few pieces as possible.
+    /// Writes a delta. Most frames are deltas, so for speed the constant text is appended in as few pieces as possible.
     fn delta(&self, context: &mut EncodeContext, part: u32, kind: &str, text: &str) {
         let index = self.at.get(&part).copied().unwrap_or_default();
         let to = context.writer.raw(DELTA).number(index).raw(kind);
@@ -581,9 +581,9 @@ impl Message {
         self.latest = self.latest.filter(|(_, latest)| Some(*latest) != index);
     }
 
-    /// Returns the signature of a reasoning block if it can be written. It must come from Anthropic, unless it is
-    /// written as a carrier, and must not have been written before. The signature of an interrupted block is kept only
-    /// in a carrier, because it does not match the text.
+    /// Returns the signature of a reasoning block if it can be written. The signature must come from Anthropic, unless
+    /// it is written as a carrier, and must not have been written before. The signature of an interrupted block is
+    /// written only in a carrier, because the signature covers the text of both blocks.
     fn signature<'d>(
         &self,
         context: &EncodeContext,
@@ -626,7 +626,8 @@ fn own_annotations<'d>(context: &EncodeContext, done: &'d Done<'_>) -> Option<Ra
 
 /// Returns true if the signature of a reasoning part came from Anthropic or is written as a carrier.
 fn is_own(context: &EncodeContext, done: &Done<'_>) -> bool {
-    // A Chat stream contains reasoning of these kinds only in `thinking_blocks`, which are blocks of Messages.
+    // In a Chat stream, `thinking` and `redacted` reasoning comes only from `thinking_blocks`, whose entries are
+    // Messages blocks.
     let is_block = context.source == "chat" && matches!(done.reasoning, "thinking" | "redacted");
     let metadata = done.metadata.as_deref();
     context.passed.own || context.carries() || is_block || is_genuine(context, NAME, metadata)
@@ -636,7 +637,8 @@ fn nonempty(text: Option<&str>) -> Option<&str> {
     text.filter(|text| !text.is_empty())
 }
 
-/// Returns the encrypted content of a reasoning part, or `None` if the part has text. Only its provider can decrypt it.
+/// Returns the encrypted content of a reasoning part, or `None` if the part has text. Only the provider can decrypt
+/// encrypted content.
 fn redacted<'d>(done: &'d Done<'_>) -> Option<&'d str> {
     nonempty(done.encrypted_content.as_deref()).filter(|_| done.is_empty)
 }

@@ -1,6 +1,6 @@
 //! Converts a stream from one dialect to another by sending a parser's events to an encoder.
 //!
-//! An error is written at once in the target's own form, and is also available as `error`.
+//! An error is written immediately in the target's own form, and is also available as `error`.
 
 use crate::dialect::Dialect;
 use crate::encode::common::carrier;
@@ -52,7 +52,7 @@ pub struct Converter {
     error: Option<Fault>,
     max_diagnostics: usize,
     /// Maximum number of bytes to read before the dialect is detected. The number is limited because the caller may
-    /// have to keep these bytes.
+    /// have to store these bytes.
     most: usize,
 }
 
@@ -63,8 +63,8 @@ struct EncoderSink {
     /// True if the detected dialect of the source is also the target's dialect.
     same: bool,
     encoder: Box<dyn Encoder>,
-    /// The held calls, or `None` if the server of the source does not run calls that look like calls for the client.
-    /// Before the dialect is detected, nothing is held.
+    /// The held calls, or `None` if servers of the source's dialect run only calls that are marked as run by the
+    /// provider. Before the dialect is detected, nothing is held.
     held: Option<HeldCalls>,
     context: EncodeContext,
     /// Byte offset and ordinal of the current payload.
@@ -78,15 +78,16 @@ struct EncoderSink {
     stopped: bool,
     /// The upstream's error, if the policy continues after it.
     upstream_error: Option<EndingError>,
-    /// Number of carriers written for signatures of text parts and calls; each carrier is a separate part.
+    /// Number of carriers written for signatures of text parts and calls. Each carrier is a separate part.
     carriers: u32,
-    /// The renamed calls, or `None` if ids that the target's API rejects are not replaced.
+    /// The renamed calls, or `None` if the converter keeps ids that the target's API rejects.
     tool_ids: Option<ToolIds>,
-    /// Choice -> number of characters in its text so far. Counted only if carriers are written.
+    /// For each choice, the number of characters in its text so far. Characters are counted only if carriers are
+    /// written.
     text_ends: Map<i32, i64>,
 }
 
-/// Targets without a member for content that other providers signed or encrypted.
+/// Targets that have no member for content that another provider signed or encrypted.
 const CARRYING: [&str; 4] = ["chat", "responses", "anthropic", "gemini"];
 
 impl Sink for EncoderSink {
@@ -469,7 +470,7 @@ impl Converter {
         Ok(())
     }
 
-    /// Returns the error that ended the conversion, if any. The ending for it has already been written.
+    /// Returns the error that ended the conversion, if any. The ending that reports the error has already been written.
     pub fn error(&self) -> Option<&Fault> {
         self.error.as_ref()
     }
@@ -489,8 +490,8 @@ impl Converter {
         self.parser.completeness()
     }
 
-    /// Emits closing events from which the response can be rebuilt. Those of open parts contain the text received so
-    /// far.
+    /// Emits closing events from which the response can be rebuilt. The closing events of open parts contain the text
+    /// received so far.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
         self.parser.snapshot(sink);
     }
@@ -506,7 +507,7 @@ impl Converter {
         self.flow.lost.count() - self.diagnostics().len() as u64
     }
 
-    /// Ignores further input, because an earlier method call failed partway.
+    /// Ignores all further input, because an earlier method call failed and may have left an inconsistent state.
     pub fn give_up(&mut self) {
         self.over = true;
         self.parser.give_up();

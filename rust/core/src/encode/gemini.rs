@@ -50,7 +50,7 @@ enum PartKind {
 /// Writes one response, including all its candidates.
 #[derive(Debug, Default)]
 pub(crate) struct Gemini {
-    /// Members at the end of every chunk, with a leading comma. They are created with the first chunk.
+    /// Members at the end of every chunk, with a leading comma. Created when the first chunk is written.
     tail: Option<String>,
     /// Candidates in order of first appearance.
     candidates: List<Candidate>,
@@ -79,7 +79,7 @@ impl Numbered for Candidate {
 impl Encoder for Gemini {
     fn event(&mut self, context: &mut EncodeContext, event: &Event<'_>) {
         context.note(event);
-        // The metadata of calls and reasoning may come from Gemini, and can then be written back.
+        // Metadata of calls and reasoning that originally came from Gemini can be written unchanged.
         if !matches!(event, Event::ToolCall { .. } | Event::ReasoningDone { .. }) {
             context.losses.metadata_of(event);
         }
@@ -249,8 +249,8 @@ impl Gemini {
         self.end_chunk(context, delta.choice);
     }
 
-    /// Writes the part of a final text that was not streamed. Records a loss if the final text contradicts the streamed
-    /// text.
+    /// Writes the rest of the final text if the streamed text is its beginning. Records a loss if the final text
+    /// contradicts the streamed text.
     fn write_remaining_text(
         &mut self,
         context: &mut EncodeContext,
@@ -334,7 +334,7 @@ impl Gemini {
         self.end_chunk(context, choice);
     }
 
-    /// Returns the finish word of every candidate, in order, or the error if a candidate has no finish word.
+    /// Returns the finish word of every candidate, in order, or an error if a candidate has none.
     fn finish_words(&mut self) -> Result<Vec<(i32, String)>, EndingError> {
         self.candidates.sort_by_key(|candidate| candidate.index);
         let mut lacks_word = false;
@@ -391,8 +391,8 @@ impl Gemini {
     }
 }
 
-/// Returns the usage object. It is the object as sent if the source has this dialect and clients read all its names.
-/// Otherwise, it is built from the counts.
+/// Returns the usage object, which is copied from a source in this dialect if clients read all its names, and otherwise
+/// built from the token counts.
 fn usage(context: &mut EncodeContext, counts: &Counts) -> String {
     let mut to = Writer::default();
     if let Some(sent) = &context.answer.own_usage {

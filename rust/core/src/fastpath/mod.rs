@@ -1,7 +1,7 @@
-//! Fast path: learns a template (constant bytes with holes) from a decoded payload, and matches later payloads against
-//! it.
+//! Learns a template (constant bytes with holes) from a decoded payload, and matches later payloads against the
+//! template.
 //!
-//! A match produces the same delta as the decoder would. This folder adds no parsing rules.
+//! A match produces the same delta as the decoder would. This folder contains no parsing rules.
 
 pub(crate) mod chat;
 pub(crate) mod items;

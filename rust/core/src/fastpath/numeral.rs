@@ -1,16 +1,17 @@
-//! Parses small numbers in payloads, or only compares them if the expected number is known.
+//! Parses small numbers in payloads. If the expected number is known, the bytes are only compared with that number.
 
 /// The value 1 in each byte.
 const ONES: u64 = u64::MAX / 255;
 
-/// Parses the small number at the start, which has no sign or leading zero. Returns it with its length.
+/// Parses a small number at the start of the input, without a sign or leading zero. Returns the number and its length.
 #[inline(always)]
 pub(crate) fn number(bytes: &[u8]) -> Option<(u32, usize)> {
     let Some(word) = bytes.first_chunk() else {
         return other_number(bytes);
     };
     let digits = u64::from_le_bytes(*word) ^ (ONES * u64::from(b'0'));
-    // Set the top bit of each byte that is not a digit. The lowest such byte is exact, because digits produce no carry.
+    // Set the top bit of each byte that is not a digit. The lowest of these bits is exact, because digits produce no
+    // carry.
     let others = (digits.wrapping_add(ONES * 0x76) | digits) & (ONES << 7);
     let length = others.trailing_zeros() / 8;
     if length == 0 {
@@ -19,7 +20,8 @@ pub(crate) fn number(bytes: &[u8]) -> Option<(u32, usize)> {
     if length == 8 || digits & 0xFF == 0 {
         return other_number(bytes);
     }
-    // Move the digits to the high bytes, then combine them into pairs, groups of four, and the value.
+    // Move the digits to the high bytes, combine them into pairs, combine the pairs into groups of four, and combine
+    // the groups into the value.
     let ones = digits << (64 - 8 * length);
     let pairs = (ones.wrapping_mul(10 << 8 | 1) >> 8) & 0x00FF_00FF_00FF_00FF;
     let fours = (pairs.wrapping_mul(100 << 16 | 1) >> 16) & 0x0000_FFFF_0000_FFFF;
@@ -54,7 +56,7 @@ pub(crate) struct Numeral {
 }
 
 impl Numeral {
-    /// Creates the expected number. Returns `None` if it has too many digits.
+    /// Creates the expected number. Returns `None` if the number has too many digits.
     pub(crate) fn of(value: u32) -> Option<Numeral> {
         let (mut digits, mut rest, mut length) = (0, value, 0);
         loop {
@@ -71,7 +73,7 @@ impl Numeral {
         })
     }
 
-    /// Returns the number and its length if the input begins with its digits. More digits may follow.
+    /// Returns the expected number and its length if the input begins with its digits, even if more digits follow.
     #[inline(always)]
     pub(crate) fn read(self, bytes: &[u8]) -> Option<(u32, usize)> {
         let Some(word) = bytes.first_chunk() else {
@@ -108,7 +110,7 @@ mod tests {
                 assert_eq!(number(bytes.as_bytes()), Some(expected), "{bytes}");
             }
         }
-        // A leading zero ends the number, and so does the ninth digit.
+        // A number ends after a leading zero or after nine digits.
         assert_eq!(number(b"012}\n\n   "), Some((0, 1)));
         assert_eq!(number(b"1234567890}"), Some((123_456_789, 9)));
         for none in ["", "}", "-1}\n\n     ", "\u{3b1}1234567", ":1234567"] {

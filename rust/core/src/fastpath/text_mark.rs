@@ -1,8 +1,8 @@
-//! Computes hashes of texts ("marks"): equal texts have equal marks, and different texts almost certainly have
-//! different ones.
+//! Computes hashes of texts, which are called marks. Equal texts have equal marks, and different texts almost certainly
+//! have different marks.
 //!
-//! Marks are not collision-resistant against an attacker. A collision has no more effect than a repeated text, which
-//! the sender of a stream can always send.
+//! Marks are not collision-resistant against an attacker. An attacker gains nothing from a collision, because it only
+//! has the effect of a repeated text, which the sender of a stream can send anyway.
 
 use std::hash::DefaultHasher;
 use std::hash::Hash;
@@ -21,8 +21,8 @@ pub(crate) fn mark(bytes: &[u8]) -> u64 {
         rest = tail;
     }
     let (first, second) = match bytes.last_chunk() {
-        // The last window overlaps the one before it: hashing some bytes twice is faster than handling the exact
-        // remainder.
+        // The last window may overlap the previous one, because hashing some bytes twice is faster than handling the
+        // exact remainder.
         Some(last) => take(last, first, second),
         None => {
             let mut last = [0; 32];
@@ -33,7 +33,7 @@ pub(crate) fn mark(bytes: &[u8]) -> u64 {
         }
     };
     let state = fold(first, STEP) ^ second;
-    // Short texts are zero-padded; the length distinguishes them.
+    // Short texts are padded with zeros, so the length is also hashed to distinguish them.
     fold(state ^ bytes.len() as u64, SEED)
 }
 
@@ -68,7 +68,8 @@ const WINDOW: usize = 16;
 
 /// Returns the mark of the first `length` bytes.
 ///
-/// It is optimized for short pieces, because the mark of every numbered event is computed from its pieces.
+/// The function is optimized for short pieces, because the mark of every numbered event is computed from the event's
+/// pieces.
 #[inline(always)]
 pub(crate) fn mark_of_piece(bytes: &[u8], length: usize) -> u64 {
     match bytes.first_chunk() {
@@ -102,7 +103,8 @@ const fn within(length: u32) -> [u64; 2] {
     [mask as u64, (mask >> 64) as u64]
 }
 
-/// Hashes a piece that is shorter than the window. The length replaces the last byte of the window, which is unused.
+/// Hashes a piece that is shorter than the window. The length is stored in the last byte of the window, which such a
+/// piece does not use.
 #[inline(always)]
 fn mark_in_window(window: &[u8; WINDOW], length: usize) -> u64 {
     let [first, second] = WITHIN.get(length).copied().unwrap_or_default();
@@ -124,7 +126,7 @@ fn mark_of_other(piece: &[u8]) -> u64 {
     mark_in_window(&window, piece.len())
 }
 
-/// Combines two marks into one. The order matters.
+/// Combines two marks into one mark, which depends on their order.
 #[inline(always)]
 pub(crate) fn join(one: u64, next: u64) -> u64 {
     fold(one ^ SEED, next ^ STEP)
@@ -153,7 +155,7 @@ mod tests {
         assert_ne!(mark_of(("a", "b", "")), mark_of(("a", "", "b")));
     }
 
-    /// The mark of a piece does not depend on the bytes after the piece or on their number.
+    /// The mark of a piece does not depend on the bytes that follow the piece, or on how many bytes follow.
     #[test]
     fn the_mark_of_a_piece_depends_only_on_its_bytes() {
         let mut marks = HashSet::new();

@@ -3,11 +3,11 @@
 /// Maximum number of texts in a batch.
 pub(crate) const AT_ONCE: usize = 32;
 
-/// Maximum length of a text with its closing quote. This many bytes are always copied, because a fixed-size copy is
-/// faster.
+/// Maximum length of a text with its closing quote. This many bytes are copied for every text, because a copy of a
+/// fixed size is faster.
 pub(crate) const LONGEST: usize = 32;
 
-/// Texts that were collected and not delivered yet.
+/// Texts that were collected but not delivered yet.
 pub(crate) struct Utf8Batch {
     bytes: [u8; AT_ONCE * LONGEST],
     ends: [usize; AT_ONCE],
@@ -31,8 +31,8 @@ impl Utf8Batch {
         self.count
     }
 
-    /// Adds a text of the given length. `text`: the text and the bytes after it. The batch has room for `AT_ONCE`
-    /// texts.
+    /// Adds a text of the given length. `text` contains the text and the bytes after it. The batch has room for
+    /// `AT_ONCE` texts.
     #[inline]
     pub(crate) fn add(&mut self, text: &[u8; LONGEST], length: usize) {
         let free = self.bytes.get_mut(self.length..);
@@ -46,7 +46,7 @@ impl Utf8Batch {
         self.count += 1;
     }
 
-    /// Returns the texts before the first one that is not UTF-8, with the end offset of each.
+    /// Returns the texts before the first text that is not UTF-8, with the end offset of each text.
     pub(crate) fn valid(&self) -> (&str, &[usize]) {
         let bytes = self.bytes.get(..self.length).unwrap_or_default();
         let text = std::str::from_utf8(bytes).unwrap_or_else(|error| {

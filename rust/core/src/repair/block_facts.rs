@@ -1,4 +1,4 @@
-//! Stores facts about the current block. The repairer uses them to decide whether the block is sent unchanged.
+//! Stores facts about the current block. The repairer uses these facts to decide whether the block is sent unchanged.
 
 use crate::model::event::WireFact;
 use crate::model::fault::Fault;
@@ -12,17 +12,17 @@ pub(crate) struct BlockFacts {
     pub(crate) why: Option<&'static str>,
     /// True if a diagnostic already reports why the block cannot pass unchanged.
     mended: bool,
-    /// The event name to write into the block, because clients need it.
+    /// The event name to add to the block, because clients require a name.
     pub(crate) name: Option<&'static str>,
     /// True if `object` must be added to the chunk in the block.
     pub(crate) untyped: bool,
     /// The reason why an opening event must be inserted before the block.
     pub(crate) unopened: Option<&'static str>,
-    /// True if the block contains a payload that clients do not expect and that produced no event.
+    /// True if a payload of the block produced no event and clients do not expect such a payload.
     pub(crate) emptied: bool,
     /// True if the block produced an event.
     pub(crate) has_events: bool,
-    /// True while the block has produced only pieces of text and sequence numbers.
+    /// True as long as the block has produced only pieces of text and sequence numbers.
     pub(crate) quiet: bool,
     /// True if every event in the block may pass after a rewritten block. Updated only while the stream is being
     /// rewritten.
@@ -62,7 +62,7 @@ impl BlockFacts {
         (self.mended, self.misread) = (true, true);
     }
 
-    /// Returns the first recorded reason, or `None` if there is none or a diagnostic already reports it.
+    /// Returns the first recorded reason, or `None` if there is no reason or a diagnostic already reports it.
     pub(crate) fn reason(&self) -> Option<&'static str> {
         self.why.filter(|_| !self.mended)
     }

@@ -1,4 +1,5 @@
-//! Ends a repaired stream: the original ending passes through, or the encoder writes the missing ending or an error.
+//! Ends a repaired stream. If the original ending cannot pass through, the encoder writes the missing ending or an
+//! error.
 
 use crate::encode::common::finish::EndingError;
 use crate::model::delta::Completeness;
@@ -11,14 +12,15 @@ use crate::repair::Repairer;
 use crate::repair::block_facts::ParseResult;
 use crate::repair::read_buffer::Read;
 
-/// Dialects in which no event marks the end of a response.
+/// Dialects without an event that marks the end of a response.
 const UNMARKED: [&str; 1] = ["gemini"];
 
-/// Dialects without an event that ends a call. After complete calls, their streams can lack only the terminal marker.
+/// Dialects without an event that ends a call. In these dialects, a stream that stops after complete calls may lack
+/// only the terminal marker.
 const CALLS_WITHOUT_END: [&str; 1] = ["chat"];
 
 impl Repairer {
-    /// Sends what is left when the input has ended: held blocks, an incomplete block, and the ending.
+    /// Sends the remaining output at the end of the input: held blocks, an incomplete block, and the ending.
     pub(crate) fn last(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         if self.lacks_only_marker() {
             self.pass_held(read);
@@ -47,8 +49,8 @@ impl Repairer {
             && self.parser.completeness_so_far() == Completeness::Assumed
     }
 
-    /// Ends the response, once. If the original ending can pass, the encoder ignores further events; otherwise it
-    /// writes an ending.
+    /// Ends the response, and does nothing in later calls. If the original ending cannot pass, the encoder writes an
+    /// ending.
     pub(crate) fn finish(&mut self) {
         if self.ended || self.sink.encoder.is_none() {
             return;
@@ -86,7 +88,7 @@ impl Repairer {
         let is_unknown = fault.class == Class::UnknownDialect;
         let mut ending_error = EndingError::of(&fault);
         if self.sink.position != (fault.byte_offset, fault.event_ordinal) {
-            // Set the position of the error, which may be in a later payload than the one that was parsed last.
+            // Set the position to that of the error, which may be in a later payload than the last one that was parsed.
             self.sink.at(fault.byte_offset, fault.event_ordinal);
         }
         self.error = Some(fault);
@@ -122,7 +124,7 @@ impl Repairer {
             let reported = self.sink.reported.take().filter(|_| is_upstream);
             self.write_end(Some(reported.unwrap_or(ending_error)));
         }
-        // After `faulted`, reporting never returns an error.
+        // After the call to `faulted`, reporting never returns an error.
         _ = self.report_rewrite_reason(read);
         _ = self.rewrite(read);
     }

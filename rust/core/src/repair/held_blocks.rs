@@ -1,7 +1,7 @@
 //! Buffers the held blocks and the bytes that are sent instead if they are rewritten.
 //!
-//! Either all held blocks pass through, or all are rewritten. Blocks that arrived in the current read are copied only
-//! when that read ends.
+//! Held blocks either all pass through or are all rewritten. Blocks from the current read stay in the input buffer, and
+//! are copied only at the end of the read.
 
 use crate::repair::read_buffer::Read;
 
@@ -31,8 +31,8 @@ impl HeldBlocks {
         self.blocks.len() + read.held() + self.replacement.len()
     }
 
-    /// Holds the current block, or the line feed that completes the last held block's line ending. `begun`: the bytes
-    /// from earlier reads, which precede the bytes from the current read.
+    /// Holds the current block, or the LF that completes the line ending of the last held block. `begun` contains the
+    /// block's bytes from earlier reads.
     pub(crate) fn hold(&mut self, begun: &mut Vec<u8>, read: &mut Read<'_, '_>) {
         self.any = true;
         if !begun.is_empty() {

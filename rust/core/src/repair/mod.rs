@@ -1,16 +1,16 @@
 //! Repairs one stream: accepts bytes in one dialect and returns bytes in the same dialect. Blocks that clients
-//! interpret correctly pass through unchanged; the others are rewritten.
+//! interpret correctly pass through unchanged, and all other blocks are rewritten.
 //!
-//! A block is the bytes of one server-sent event. The parser checks every block (`block`), and the encoder of the same
-//! dialect writes the same events into a buffer. As long as blocks pass unchanged, their original bytes are sent and
-//! the buffer is discarded. From the first block that cannot pass until the end of the stream, the buffer is sent
-//! instead. If a block lacks only the right event name, the `object` of a Chat chunk, the response's opening event, or
-//! a role, the missing bytes are added and the block passes. Later blocks are then checked as usual. This file decides
-//! which blocks pass, are held, or are rewritten. It does not parse frames or interpret events.
+//! A block is the bytes of one server-sent event. The parser processes every block, and an encoder for the same dialect
+//! writes the resulting events into a buffer. As long as blocks pass unchanged, their original bytes are sent and the
+//! encoder's output is discarded. Once a block cannot pass, the encoder's output is sent instead until the end of the
+//! stream. Some blocks only lack an event name, the `object` of a Chat chunk, the response's opening event, or a role.
+//! The missing bytes are added to such a block, which then passes, and later blocks are checked as usual. This file
+//! decides which blocks pass, are held, or are rewritten, without parsing frames or interpreting events.
 //!
-//! A block and the blocks after it are held while their interpretation is undecided, for example because an announced
-//! call may still be retracted. `encode::common::passed_through` stores the facts about blocks that passed through. The
-//! encoder needs them to continue after these blocks.
+//! A block is held, together with the blocks after it, as long as later input can change the block's interpretation.
+//! For example, an announced call may still be retracted. `encode::common::passed_through` stores facts about the
+//! blocks that passed through, which the encoder needs to continue the output.
 
 pub(crate) mod block_facts;
 pub(crate) mod chunk_type;
@@ -75,12 +75,12 @@ pub struct Repairer {
     parsed_bytes: usize,
     /// Maximum number of input bytes to buffer.
     max_buffered: usize,
-    /// True until the first block that the splitter returned has ended.
+    /// True until the end of the first block.
     is_first: bool,
     held: HeldBlocks,
-    /// True if the last complete block passed through or is held.
+    /// True if the last complete block was sent unchanged or is held.
     last_out: bool,
-    /// `Some` once an error from the upstream has passed through.
+    /// `Some` after an error from the upstream has passed through.
     after_error: Option<Box<AfterError>>,
     /// Number of payloads before the current block.
     ordinal: u64,
@@ -124,8 +124,8 @@ impl Repairer {
         }
     }
 
-    /// Repairs the next bytes. The output is the bytes appended to `out`, followed by the returned slice of the input,
-    /// which passes unchanged. After the repairer has written an ending, it returns no more output.
+    /// Repairs the next bytes. The output consists of the bytes appended to `out`, followed by the returned slice of
+    /// the input, which passes unchanged. There is no more output after the repairer has written an ending.
     pub fn feed<'i>(&mut self, input: &'i [u8], out: &mut Vec<u8>) -> &'i [u8] {
         let mut read = Read::new(input, out);
         while self.is_repairing() && !read.unread().is_empty() {
@@ -176,8 +176,9 @@ impl Repairer {
         self.further_input = FurtherInput::Ignored;
     }
 
-    /// Records that input was dropped, if the stream ended with an error before its dialect was known. Otherwise, the
-    /// ending has been written in place of the input, or the original ending has passed through.
+    /// Records that input was dropped without a replacement if the stream ended with an error before its dialect was
+    /// known. If the dialect is known, an ending was written instead of the input, or the original ending passed
+    /// through.
     pub(crate) fn drop_unread(&mut self, any: bool) {
         self.repaired |= any && self.sink.encoder.is_none() && self.error.is_some();
     }
@@ -229,8 +230,8 @@ impl Repairer {
         }
     }
 
-    /// Passes blocks that the fast path recognized if they contain only pieces of text. Otherwise, decides what happens
-    /// to them. `events`: the number of blocks.
+    /// Handles blocks that the fast path recognized. Blocks that contain only pieces of text pass without further
+    /// checks, unless earlier input is undecided. `events` is the number of blocks.
     #[inline]
     fn handle_matched_blocks(&mut self, read: &mut Read<'_, '_>, events: usize) -> ParseResult {
         if self.sink.block.quiet && !self.is_undecided() {
@@ -266,7 +267,7 @@ impl Repairer {
         }
     }
 
-    /// Parses what has arrived of the current block. If the block is complete, decides what happens to it.
+    /// Parses the bytes of the current block that have arrived, and decides whether a complete block passes.
     fn read_on(&mut self, read: &mut Read<'_, '_>, position: PiecePosition) -> ParseResult {
         let ends = position == PiecePosition::End;
         if ends && self.parsed_bytes == 0 && !self.block.is_empty() && self.is_alone() {
@@ -356,7 +357,7 @@ impl Repairer {
 
     /// Decides what happens to a complete block: it passes, is held, is dropped, or is rewritten.
     fn decide(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
-        // google-genai parses any line other than the data as JSON and raises an exception.
+        // google-genai parses even lines that are not data as JSON, and raises an exception for them.
         if self.parser.payloads() != self.ordinal || self.parser.dialect() != Some(Dialect::Gemini)
         {
             return self.decide_without_comments(read, 0);
@@ -375,8 +376,8 @@ impl Repairer {
         Ok(())
     }
 
-    /// Decides what happens to a block after comments that clients would misread were removed. `dropped`: the number of
-    /// bytes removed.
+    /// Decides what happens to a block from which comments that clients would misread were removed. `dropped` is the
+    /// number of removed bytes.
     fn decide_without_comments(&mut self, read: &mut Read<'_, '_>, dropped: usize) -> ParseResult {
         self.sink.open_choices();
         if self.parser.body() == Body::Array {
@@ -436,8 +437,8 @@ impl Repairer {
         has_fields(&self.block)
     }
 
-    /// Adds what clients need to a block that is about to pass: the `object` member, an event name, an opening event,
-    /// and roles.
+    /// Adds missing data that clients require to a block that will pass: the `object` member, an event name, an opening
+    /// event, and roles.
     fn mend(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.put_object(read)?;
         if let Some(name) = self.sink.block.name {
@@ -482,12 +483,12 @@ impl Repairer {
         Ok(())
     }
 
-    /// Returns true if blocks are held back, or the current block must be held back.
+    /// Returns true if earlier blocks are held or the current block must be held.
     fn waits(&self) -> bool {
         !self.held.is_empty() || self.is_undecided()
     }
 
-    /// Returns true if the interpretation of the blocks so far may still change.
+    /// Returns true if later input may change the interpretation of the blocks so far.
     #[inline]
     fn is_undecided(&self) -> bool {
         self.parser.has_pending() || self.sink.holds()
@@ -556,7 +557,7 @@ impl Repairer {
         read.begin_block();
     }
 
-    /// Starts rewriting: from now on, the encoder's output is sent.
+    /// Starts rewriting, so that the encoder's output is sent from now on.
     fn rewrite(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.repaired = true;
         self.sink.write_pieces();
@@ -589,7 +590,8 @@ impl Repairer {
         self.repaired
     }
 
-    /// Returns the error that ended the stream, if any. The ending for it has already been written or passed through.
+    /// Returns the error that ended the stream, if any. The ending that reports the error has already been written or
+    /// passed through.
     pub fn error(&self) -> Option<&Fault> {
         self.error.as_ref()
     }
@@ -604,13 +606,13 @@ impl Repairer {
         self.parser.completeness()
     }
 
-    /// Emits closing events from which the response can be rebuilt. Those of open parts contain the text received so
-    /// far.
+    /// Emits closing events from which the response can be rebuilt. The closing events of open parts contain the text
+    /// received so far.
     pub fn snapshot(&self, sink: &mut dyn Sink) {
         self.parser.snapshot(sink);
     }
 
-    /// Returns the stored diagnostics: those of the parser, with those of repair inserted in order.
+    /// Returns the parser's stored diagnostics, with the repairer's diagnostics inserted in order.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let parsed = self.parser.diagnostics();
         self.sink.lost.merged_with(parsed, self.max_diagnostics)
@@ -621,7 +623,7 @@ impl Repairer {
         self.sink.lost.count() - self.diagnostics().len() as u64
     }
 
-    /// Ignores further input, because an earlier method call failed partway.
+    /// Ignores all further input, because an earlier method call failed and may have left an inconsistent state.
     pub fn give_up(&mut self) {
         self.further_input = FurtherInput::Ignored;
         self.parser.give_up();

@@ -1,8 +1,8 @@
-//! Checks whether the clients of a dialect raise an exception for an error as it was sent.
+//! Checks whether the clients of a dialect raise an exception for an upstream error in the form in which it was sent.
 //!
-//! openai-python and openai-node raise one if a payload has an `error` member with a non-empty value. @ai-sdk/anthropic
-//! and both AI SDK protocols check the `type` member. google-genai raises one only if `error` is the first member.
-//! These clients treat an error in any other form as a chunk without content.
+//! openai-python and openai-node raise an exception if a payload has an `error` member with a non-empty value.
+//! @ai-sdk/anthropic and both AI SDK protocols check the `type` member. google-genai raises an exception only if
+//! `error` is the first member. These clients treat an error in any other form as a chunk without content.
 
 use crate::dialect::upstream_error::is_empty_value;
 use crate::json::Kind;
@@ -14,7 +14,8 @@ use crate::json::members::is_string;
 use crate::json::members::present;
 use crate::sse::decode_utf8;
 
-/// Returns true if the dialect's clients raise an exception for this payload. `event`: the name of the payload's event.
+/// Returns true if the dialect's clients raise an exception for this payload. `event` is the name of the payload's
+/// event.
 pub(crate) fn is_own(dialect: &str, event: &[u8], payload: &[u8]) -> bool {
     let (text, _) = decode_utf8(payload);
     let Ok(Document::Object(object)) = document(&text, None) else {

@@ -1,6 +1,7 @@
 //! Buffers the current block until it can produce an event, and enforces the limit on buffered input.
 //!
-//! A block is usually parsed when it ends, because the parser would copy the bytes of an incomplete block.
+//! A block is usually parsed only when it is complete, because the parser would have to copy the bytes of an incomplete
+//! block.
 
 use crate::model::fault::Fault;
 use crate::model::limits::LimitName;
@@ -10,8 +11,8 @@ use crate::repair::Repairer;
 use crate::repair::block_facts::ParseResult;
 use crate::repair::read_buffer::Read;
 
-/// Maximum size, in bytes, of an oversized block that is still parsed and thereby copied. A larger block is only
-/// examined.
+/// Maximum size, in bytes, of an oversized block that is parsed to find out whether it contains another error. Parsing
+/// copies the block, so a larger block is only probed without copying.
 const MOST_COPIED: usize = 1 << 19;
 
 impl Repairer {
@@ -20,8 +21,8 @@ impl Repairer {
         self.block.len() + read.block().len()
     }
 
-    /// Adds `piece` to the current block. If the buffered bytes exceed the limit, held blocks are rewritten and sent,
-    /// or an error is returned.
+    /// Adds `piece` to the current block. If the buffered bytes exceed the limit, rewrites and sends the held blocks,
+    /// or returns an error.
     pub(crate) fn keep(&mut self, read: &mut Read<'_, '_>, piece: &[u8]) -> ParseResult {
         let mut rest = piece;
         while let Some((fits, beyond)) = self.cut(read, rest) {
@@ -34,7 +35,8 @@ impl Repairer {
         Ok(())
     }
 
-    /// Splits `piece` at the limit on buffered bytes. Returns `None` if all of it fits or the block is not buffered.
+    /// Splits `piece` at the limit on buffered bytes. Returns `None` if the whole piece fits or the block is not
+    /// buffered.
     fn cut<'p>(&self, read: &Read<'_, '_>, piece: &'p [u8]) -> Option<(&'p [u8], &'p [u8])> {
         if self.sink.block.misread {
             return None; // the block is parsed as it arrives and not buffered
@@ -53,8 +55,8 @@ impl Repairer {
         if is_known && self.size(read) < self.max_buffered && !self.held.is_empty() {
             return self.give_up_held(read);
         }
-        // The bytes within the limit may cause another error or show that the block must be rewritten. Parsing copies
-        // them, so a large block is only examined.
+        // The bytes within the limit may cause another error or show that the block must be rewritten. Parsing would
+        // copy these bytes, so a large block is only probed.
         let begin = self.parser.total() - self.parsed_bytes as u64;
         if self.size(read) <= MOST_COPIED {
             self.catch_up(read)?;
@@ -79,8 +81,8 @@ impl Repairer {
         self.rewrite(read)
     }
 
-    /// Parses the payloads of the current block that are already complete. Other bytes stay unparsed, because the
-    /// parser would have to copy them. `is_ready`: a payload ends with the bytes that have arrived.
+    /// Parses the complete payloads of the current block. Other bytes stay unparsed, because the parser would have to
+    /// copy them. `is_ready` is true if the bytes so far end with a complete payload.
     pub(crate) fn read_early(&mut self, read: &mut Read<'_, '_>, is_ready: bool) -> ParseResult {
         if self.sink.block.misread {
             return self.catch_up(read); // the block is not buffered here, so parsing makes no second copy
@@ -109,7 +111,8 @@ impl Repairer {
         self.read_unread(read, |_, unread| unread.len())
     }
 
-    /// Parses unparsed bytes of the current block. `taken` returns how many of the given bytes to parse.
+    /// Parses some of the unparsed bytes of the current block. `taken` receives these bytes, and returns how many of
+    /// them to parse.
     fn read_unread(
         &mut self,
         read: &mut Read<'_, '_>,

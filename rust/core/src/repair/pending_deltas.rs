@@ -1,6 +1,6 @@
 //! Buffers pieces of text until it is decided whether their blocks pass unchanged.
 //!
-//! Most of a stream consists of pieces that pass. For those pieces, the encoder only stores the text.
+//! Most blocks of a stream contain one piece of text and pass. For pieces that pass, the encoder only stores the text.
 
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::encoder::Encoder;
@@ -19,7 +19,7 @@ struct PendingDelta {
     end: usize,
 }
 
-/// Size of the buffered text, in bytes, from which passed deltas are given to the encoder.
+/// Size of the buffered text, in bytes, at which deltas that have passed are given to the encoder.
 const MAX_PASSED_TEXT: usize = 1 << 12;
 
 /// Pending deltas in order, with their texts joined.
@@ -37,8 +37,8 @@ impl PendingDeltas {
         self.all.is_empty()
     }
 
-    /// Buffers the event and returns true if it is only a non-empty piece of text. `ended`: parts that clients consider
-    /// complete. Their pieces are not buffered.
+    /// Buffers the event and returns true if the event is only a non-empty piece of text. Pieces of the parts in
+    /// `ended` are not buffered, because clients consider these parts complete.
     #[inline]
     pub(crate) fn keep(&mut self, event: &Event<'_>, ended: &Set<u32>) -> bool {
         let (kind, delta) = match event {
@@ -83,7 +83,7 @@ impl PendingDeltas {
         }
     }
 
-    /// Passes the deltas to the encoder. The encoder only stores those that have passed, and writes the others.
+    /// Passes the deltas to the encoder. The encoder only stores the deltas that have passed, and writes the others.
     pub(crate) fn give_to_encoder(
         &mut self,
         encoder: &mut dyn Encoder,

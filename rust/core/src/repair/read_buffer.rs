@@ -1,4 +1,4 @@
-//! Tracks one read: how much of it was consumed, where the current block begins, and which bytes are sent.
+//! Tracks how much of one read was consumed, where the current block begins, and which bytes are sent.
 //!
 //! Bytes that pass through are returned as a range of the input and are not copied, unless other bytes are written
 //! after them.
@@ -12,7 +12,7 @@ pub(crate) struct Read<'i, 'o> {
     input: &'i [u8],
     /// Number of bytes consumed.
     at: usize,
-    /// Offset of the current block in this read; 0 if the block began in an earlier read.
+    /// Offset of the current block in this read, or 0 if the block began in an earlier read.
     block: usize,
     out: &'o mut Vec<u8>,
     /// The range of the input that is sent after the bytes in `out`.
@@ -55,8 +55,8 @@ impl<'i, 'o> Read<'i, 'o> {
         self.input.get(self.block..self.at).unwrap_or_default()
     }
 
-    /// Starts the next block at the current position. Bytes of the current block that were not sent or held are
-    /// dropped.
+    /// Starts the next block at the current position. Drops the bytes of the previous block that were neither sent nor
+    /// held.
     #[inline]
     pub(crate) fn begin_block(&mut self) {
         self.block = self.at;
@@ -69,8 +69,8 @@ impl<'i, 'o> Read<'i, 'o> {
         self.block = self.at;
     }
 
-    /// Holds the current block's bytes from this read. Held bytes that do not directly precede them are first moved to
-    /// `kept`.
+    /// Holds the current block's bytes from this read. If other held bytes do not directly precede the block, moves
+    /// those bytes to `kept` first.
     pub(crate) fn hold(&mut self, kept: &mut Vec<u8>) {
         if self.held.end != self.block {
             self.keep(kept);
@@ -115,8 +115,8 @@ impl<'i, 'o> Read<'i, 'o> {
         self.run.end = bytes.end;
     }
 
-    /// Sends bytes that are not from the input, and leaves `bytes` empty. If `out` is empty, the buffers are swapped
-    /// instead of copied, because the ending for many open parts can be megabytes long.
+    /// Sends bytes that are not from the input, and leaves `bytes` empty. If `out` is empty, the buffers are swapped to
+    /// avoid a copy, because the ending of a response with many open parts can be several megabytes long.
     pub(crate) fn write(&mut self, bytes: &mut Vec<u8>) {
         if bytes.is_empty() {
             return;

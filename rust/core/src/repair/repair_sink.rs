@@ -1,7 +1,7 @@
-//! Receives the events of a stream under repair, passes them to the encoder, and collects wire facts.
+//! Receives the events of the stream that is being repaired, passes them to the encoder, and collects wire facts.
 //!
-//! Facts about the current block are stored in its `BlockFacts`. The repairer uses them to decide what happens to the
-//! block.
+//! Facts about the current block are stored in its `BlockFacts`. The repairer uses these facts to decide what happens
+//! to the block.
 
 use crate::dialect::payload::LocatedPayload;
 use crate::encode::common::encode_context::EncodeContext;
@@ -33,18 +33,18 @@ use crate::sse::Framer;
 use crate::sse::Item;
 use std::mem;
 
-/// Dialects whose encoders write a call only when it is complete. No part of such a call may pass through before the
-/// call is complete, because a later rewrite would write the whole call again.
+/// Dialects whose encoders write a call only when it is complete. In these dialects, no part of a call may pass through
+/// before the call is complete, because the encoder would write the whole call again if a later block had to be
+/// rewritten.
 const WHOLE_CALLS: [&str; 1] = ["gemini"];
 
 /// Dialects whose clients run a call when its item is closed.
 const RUNS_AT_CLOSE: [&str; 1] = ["anthropic"];
 
-/// Dialects whose clients parse truncated arguments, so that only an unsuccessful finish reason keeps the clients from
-/// running the call.
+/// Dialects whose clients parse truncated arguments, and run such a call unless the finish reason is unsuccessful.
 const PARSES_PARTIAL: [&str; 1] = ["anthropic"];
 
-/// Diagnostic codes that repair itself reports.
+/// Diagnostic codes that the repairer itself reports.
 const OWN: [Code; 2] = [Code::NOT_CARRIED, Code::REWRITTEN];
 
 /// Receives the parser's events. Contains the encoder and the facts about the current block.
@@ -59,9 +59,9 @@ pub(crate) struct RepairSink {
     pub(crate) block: BlockFacts,
     /// The opening event that the encoder wrote for a response that lacks one.
     pub(crate) opening: Vec<u8>,
-    /// Reasons that were already reported; each is reported once per stream.
+    /// Reasons that were already reported, because each reason is reported only once per stream.
     reported_reasons: Vec<&'static str>,
-    /// Choices whose first delta is in the current block, and those among them whose delta has no role.
+    /// Choices whose first delta is in the current block, and those of them whose first delta has no role.
     begun: Vec<i32>,
     roleless: Vec<i32>,
     /// Ordinal of the last payload that clients would reject.
@@ -78,22 +78,22 @@ pub(crate) struct RepairSink {
     event_name: Vec<u8>,
     /// True if the current payload produced an event that was not buffered.
     is_shown: bool,
-    /// Diagnostics that repair reported, and the number of the parser's diagnostics.
+    /// Diagnostics that the repairer reported, and the number of the parser's diagnostics.
     pub(crate) lost: LossLog,
-    /// Those codes in `OWN` that the policy raises as exceptions.
+    /// The codes in `OWN` that the policy raises as exceptions.
     raises: Vec<Code>,
-    /// An error that ends the stream, for example because the output cannot be repaired. The parser removes the error
-    /// from this field; `stopped` stays true afterwards.
+    /// An error that ends the stream, for example because the output cannot be repaired. The parser takes the error
+    /// from this field. `stopped` remains true afterward.
     refusal: Option<Fault>,
     stopped: bool,
     /// Calls that are still open.
     calls: Set<u32>,
     /// Open calls whose item the stream has closed.
     closed_calls: Set<u32>,
-    /// Total size of the payloads that ended items, and the maximum total up to which they are stored.
+    /// Total size of the payloads that ended items, and the maximum total up to which these payloads are stored.
     items_size: usize,
     max_items_size: usize,
-    /// Wire facts that events do not contain.
+    /// Facts about the wire format that events do not contain.
     wire_facts: WireFacts,
 }
 
@@ -315,14 +315,14 @@ impl RepairSink {
         self.roleless.clear();
     }
 
-    /// Records that the encoder's output is sent from now on.
+    /// Records that the encoder's output is sent from now on instead of the original bytes.
     pub(crate) fn start_rewriting(&mut self) {
         self.rewriting = true;
         self.wire_facts.forget_items();
     }
 
-    /// Writes the missing opening event before the block, once. `event`: the first event in the block. Returns true if
-    /// that event itself opens the response.
+    /// Writes the missing opening event before the block, unless it was already written. `event` is the first event in
+    /// the block. Returns true if that event itself opens the response.
     pub(crate) fn write_opening(&mut self, event: Option<&Event<'_>>) -> bool {
         let Some(encoder) = &mut self.encoder else {
             return false;
@@ -332,7 +332,8 @@ impl RepairSink {
         }
         let (context, first) = (&mut self.context, self.wire_facts.number());
         context.passed.unopened = true;
-        // One less than the source's first number, possibly -1, because numbers must increase by one.
+        // The inserted event gets the number before the source's first number, which may be -1, because numbers must
+        // increase by one.
         context.passed.sequence = first.map(|first| first - 1);
         let started = event.filter(|event| matches!(event, Event::ResponseStarted { .. }));
         encoder.event(
@@ -370,8 +371,8 @@ impl RepairSink {
         }
     }
 
-    /// Makes the encoder write the roles of the choices that begin in the current block. They are needed if the block
-    /// does not pass.
+    /// Makes the encoder write the roles of the choices that begin in the current block. The encoder's output is needed
+    /// if the block does not pass.
     pub(crate) fn open_choices(&mut self) {
         if self.begun.is_empty() {
             return;
@@ -404,8 +405,8 @@ impl RepairSink {
         self.context.writer.bytes.split_off(start)
     }
 
-    /// Restores the payload of a block that the fast path recognized, because an error shows the payload. The fast path
-    /// does not store payloads.
+    /// Restores the payload of a block that the fast path recognized. The fast path does not store payloads, but an
+    /// error contains the payload.
     fn keep_payload(&mut self, block: &[u8]) {
         if self.payload.is_empty() {
             let mut keep = |item: Item<'_>| {
@@ -415,13 +416,13 @@ impl RepairSink {
                 }
                 Ok(())
             };
-            // The block was parsed before, within the limits.
+            // Default limits suffice, because the block was already parsed within the caller's limits.
             _ = Framer::new(&Limits::default(), true).feed(block, &mut keep);
         }
     }
 
-    /// Returns why the current block cannot pass, or `None` if this was already reported or another diagnostic reports
-    /// it.
+    /// Returns the reason why the current block cannot pass, or `None` if the reason was already reported, possibly by
+    /// another diagnostic.
     pub(crate) fn new_reason(&mut self) -> Option<&'static str> {
         let why = self.block.why?;
         if self.reported_reasons.contains(&why) {
@@ -434,7 +435,7 @@ impl RepairSink {
         Some(why)
     }
 
-    /// Reports that an opening event is inserted before the block, and why.
+    /// Reports that an opening event is inserted before the block, with the reason.
     pub(crate) fn report_opening(&mut self, why: &'static str, block: &[u8]) -> ParseResult {
         self.report(Code::REWRITTEN, why, block)
     }
@@ -461,7 +462,7 @@ impl RepairSink {
         Ok(())
     }
 
-    /// Reports the losses of an array element before the next element arrives.
+    /// Reports the conversion losses of an array element before the next element is parsed.
     fn report_element(&mut self) {
         self.write_pieces();
         if self.stopped {
@@ -490,8 +491,8 @@ impl RepairSink {
         Err(arrival.locate(Fault::of_code(code, detail)))
     }
 
-    /// Returns true if blocks must be held because of an open call. Either calls are written only when they are
-    /// complete, or clients would run a call that may not be complete yet.
+    /// Returns true if blocks must be held because of an open call. Blocks are held if calls are written only when they
+    /// are complete, or if clients might run the call before it is complete.
     pub(crate) fn holds(&self) -> bool {
         if !self.closed_calls.is_empty() && RUNS_AT_CLOSE.contains(&self.context.source) {
             return true;
@@ -558,14 +559,14 @@ impl RepairSink {
         self.context.passed.sequence = self.wire_facts.next();
     }
 
-    /// Records that all output so far has passed. `numbered`: whether the bytes contained payloads.
+    /// Records that all output so far has passed. `numbered` is true if the blocks contained payloads.
     pub(crate) fn pass(&mut self, numbered: bool) {
         self.forget();
         self.wire_facts.pass(&mut self.context.passed, numbered);
     }
 
-    /// Returns true if clients raise an exception for the upstream's error as it was sent. Otherwise, marks the block
-    /// as misread.
+    /// Returns true if clients raise an exception for the upstream's error in the form in which it was sent. If clients
+    /// would not raise one, marks the block as misread.
     pub(crate) fn keep_own_error(&mut self) -> bool {
         let is_own = own_error::is_own(self.context.source, &self.event_name, &self.payload);
         if !is_own {
@@ -585,8 +586,8 @@ impl RepairSink {
     }
 }
 
-/// Returns true if an event of this type may pass unchanged after a rewritten block. Always false for Messages and
-/// Responses, whose events contain indexes or sequence numbers.
+/// Returns true if an event of this type may pass unchanged after a rewritten block. No event of Messages or Responses
+/// may pass, because these events contain indexes or sequence numbers.
 fn passes_after(dialect: &str, event: &Event<'_>) -> bool {
     match event {
         Event::TextStarted(_)

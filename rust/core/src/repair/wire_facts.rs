@@ -1,4 +1,4 @@
-//! Stores facts about the wire format, which events do not contain, until their blocks have passed through.
+//! Stores facts about the wire format that events do not contain, until their blocks have passed through.
 
 use crate::encode::common::passed_through::PassedThrough;
 use crate::model::event::WireFact;
@@ -11,13 +11,14 @@ pub(crate) struct WireFacts {
     queued: Vec<QueuedFact>,
     /// Items that ended in blocks that have not passed through yet.
     items: Vec<(i64, String)>,
-    /// The response id from the opening event. `None` without such an event; `Some(None)` if the event has no id.
+    /// The response id from the opening event, or `Some(None)` if that event has no id. `None` if there is no opening
+    /// event.
     created: Option<Option<String>>,
     /// Indexes of items whose opening event did not start a part.
     announced: Set<i64>,
     /// Choices for which a finish reason was received.
     reasons: Set<i32>,
-    /// Number of payloads with token counts that were received, and number of those that have passed through.
+    /// Number of received payloads with token counts, and how many of them have passed through.
     counted: u64,
     counts_passed: u64,
     /// Sequence number of the latest event.
@@ -34,8 +35,8 @@ enum QueuedFact {
 }
 
 impl WireFacts {
-    /// Records that the item at `index` was opened without a part. Returns false if this was already recorded for the
-    /// index.
+    /// Records that the item at `index` was opened without a part. Returns false if such an opening was already
+    /// recorded for the index.
     pub(crate) fn announce(&mut self, index: i64) -> bool {
         self.queued.push(QueuedFact::Announced(index));
         self.announced.insert(index)
@@ -54,7 +55,7 @@ impl WireFacts {
         self.counted += 1;
     }
 
-    /// Records a fact that has no method of its own. Other facts are ignored.
+    /// Records a fact for which there is no separate method, and ignores all other facts.
     pub(crate) fn record_fact(&mut self, fact: WireFact<'_>) {
         match fact {
             WireFact::Choice(index) => self.queued.push(QueuedFact::Choice(index)),
@@ -92,8 +93,8 @@ impl WireFacts {
         self.sequence.map(|number| number + 1)
     }
 
-    /// Moves the facts to `passed`, because their blocks have passed through. `numbered`: the blocks contained
-    /// payloads.
+    /// Moves the facts to `passed`, because their blocks have passed through. `numbered` is true if the blocks
+    /// contained payloads.
     pub(crate) fn pass(&mut self, passed: &mut PassedThrough, numbered: bool) {
         for one in self.queued.drain(..) {
             _ = match one {

@@ -1,4 +1,4 @@
-//! Tests of the assembler for items: the events that its wire deltas produce, one per line.
+//! Tests how the assembler handles items, by comparing the events that a list of wire deltas produces.
 
 use streamweld_core::Config;
 use streamweld_core::assemble::Assembler;

@@ -1,4 +1,5 @@
-//! Checks that the automaton, the scanner and serde_json agree on every text, regardless of how it is split or walked.
+//! Checks that the automaton, the scanner and serde_json accept the same texts, however a text is split and its values
+//! are read.
 
 use crate::random;
 
@@ -64,7 +65,7 @@ const PIECES: &[&str] = &[
     "\u{feff}",
 ];
 
-/// Returns random pieces, or a valid text in which some bytes are changed.
+/// Returns random pieces of JSON, or a valid text in which some bytes were changed.
 fn text(random: &mut Random) -> String {
     if random.below(2) == 0 {
         return (0..random.below(12))
@@ -161,7 +162,7 @@ fn in_pieces(text: &str, random: &mut Random) -> Status {
     automaton.finish()
 }
 
-/// Walks the whole text and reads each value in one of the possible ways.
+/// Scans the whole text, and reads each value with a randomly chosen method of the scanner.
 fn walk(scanner: &mut Scanner<'_>, random: &mut Random) -> Scan<()> {
     match (scanner.kind()?, random.below(3)) {
         (_, 0) => drop(scanner.skip()?),
@@ -198,7 +199,7 @@ fn scanned(text: &str, mut random: Option<&mut Random>) -> (Scan<()>, bool) {
     )
 }
 
-/// Converts the automaton's verdict to the result expected from the scanner.
+/// Converts the automaton's verdict to the result that the scanner should return.
 fn as_scan(verdict: Status, length: usize) -> Scan<()> {
     match verdict {
         Status::Complete => Ok(()),
@@ -239,7 +240,8 @@ fn automaton_scanner_and_serde_json_agree() {
             valid += 1;
             assert_eq!(wide, automaton.wide_integer(), "round {round}: {text:?}");
         }
-        // Only serde_json rejects unpaired surrogates and integers beyond the range of floats.
+        // Unlike the automaton and the scanner, serde_json rejects unpaired surrogates and integers that are too large
+        // for a float.
         match serde_json::from_str::<Json>(&text) {
             Ok(_) => assert_eq!(verdict, Status::Complete, "round {round}: {text:?}"),
             Err(error) => {

@@ -1,4 +1,5 @@
-//! All integration tests of the core are in one binary, because each binary would link the crate again.
+//! All integration tests of the core are in one binary, because every additional binary would have to be linked with
+//! the crate.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -1,5 +1,5 @@
 //! Runs the repairer on `tests/vectors/repair`: in one read, in the given chunks, byte by byte, and split in two. Also
-//! checks that repaired output needs no repair.
+//! checks that a second repair does not change the repaired output.
 
 use std::sync::Arc;
 
@@ -81,8 +81,8 @@ impl Setting {
     }
 }
 
-/// Returns the expected output: either the stream as sent, or a list of original blocks by number, renamed blocks and
-/// rewritten frames.
+/// Returns the expected output, which is either the stream as sent, or a sequence of original blocks (by number),
+/// renamed blocks and rewritten frames.
 fn expected(test: &Json, chunks: &[Vec<u8>]) -> String {
     let mut out = Vec::new();
     let Some(parts) = test["expect"]["out"].as_array() else {

@@ -1,6 +1,6 @@
-//! Checks that processing item deltas in rows changes nothing. Long runs of one delta or of two alternating deltas must
-//! produce the same events with and without templates, regardless of how they are split and which events interrupt
-//! them.
+//! Checks that processing item deltas in rows does not change the events. Long sequences of one delta or of two
+//! alternating deltas must produce the same events with and without templates, however the input is split and whichever
+//! events come in between.
 
 // Clippy allows panics only in functions marked as tests, not in their helpers.
 
@@ -12,7 +12,7 @@ use streamweld_core::Dialect;
 use streamweld_core::model::policy::Base;
 use streamweld_core::model::policy::Policy;
 
-/// Opening events for two calls and one text.
+/// The opening events of two calls and one text.
 const RESPONSES: [&str; 3] = [
     r#"{"type":"response.output_item.added","output_index":0,"item":{"id":"fc_0","type":"function_call","call_id":"c0","name":"f","arguments":""},"sequence_number":Q}"#,
     r#"{"type":"response.output_item.added","output_index":1,"item":{"id":"fc_1","type":"function_call","call_id":"c1","name":"g","arguments":""},"sequence_number":Q}"#,
@@ -24,7 +24,8 @@ const MESSAGES: [&str; 3] = [
     r#"{"type":"content_block_start","index":2,"content_block":{"type":"text","text":""}}"#,
 ];
 
-/// Deltas for each opening: `S` is the piece, `P` padding, `Q` the event's sequence number, `B` spaces.
+/// Deltas for each opening event. `S` stands for the piece of text, `P` for padding, `Q` for the event's sequence
+/// number, and `B` for spaces.
 const RESPONSES_DELTAS: [&[&str]; 3] = [
     &[
         r#"{"type":"response.function_call_arguments.delta","delta":"S","item_id":"fc_0","obfuscation":"P","output_index":0,"sequence_number":Q}"#,
@@ -77,7 +78,8 @@ const MESSAGES_BREAKS: &[&str] = &[
     r#"{"type":"x"}"#,
 ];
 
-/// JSON texts as they appear inside a JSON string. They are split into pieces as a gateway might send them.
+/// JSON texts with the escapes that they need inside a JSON string. The test splits these texts into pieces as a
+/// gateway might.
 const ARGUMENTS: &[&str] = &[
     r#"{\"path\":\"src/main.py\",\"content\":\"the quick brown fox jumps over the lazy dog, and on and on it goes\"}"#,
     r#"{\"a\":[1,2,3.5,-4e2,true,null,{\"b\":\"gr\u00fc\u00dfe\"},\"\ud83d\ude00\"],\"c\":\"größer als 🦀 ist nichts\"}"#,
@@ -176,7 +178,7 @@ fn body(dialect: Dialect, rng: &mut Rng) -> Vec<u8> {
         out.extend(frame(opening, b"", number, named, rng));
         number += 1;
     }
-    // Items one after the other, or two or three alternating items.
+    // Use one item, or two or three alternating items.
     let turns: Vec<usize> = match rng.below(3) {
         0 => vec![rng.below(3)],
         1 => vec![0, 1],

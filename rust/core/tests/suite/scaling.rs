@@ -1,11 +1,13 @@
-//! Checks that the work is linear in the size of the input. Each kind of element in `tests/support/load/scaling.txt` is
-//! sent many times, in every order, and is parsed, repaired, and converted to every dialect, with and without limits.
+//! Checks that the work is linear in the size of the input. A stream contains many elements of one kind from
+//! `tests/support/load/scaling.txt`. For every order of the elements' events, the stream is parsed, repaired, and
+//! converted to every dialect, with and without limits.
 //!
-//! A job whose time grows too much is a suspect. If Valgrind is installed, the number of its instructions decides.
+//! An operation is a suspect if its time grows too much. If Valgrind is installed, the test then decides by the number
+//! of executed instructions.
 //!
-//! `cargo test scaling::scaling -- --ignored --nocapture` prints the suspects. `STREAMWELD_FULL=1` runs every target and
-//! also the default limits. `SCALING_SIZE=16000` uses larger streams. `SCALING_ONLY=responses` runs only matching
-//! streams.
+//! `cargo test scaling::scaling -- --ignored --nocapture` prints the suspects. `STREAMWELD_FULL=1` adds all target
+//! dialects and the default limits. `SCALING_SIZE=16000` uses larger streams. `SCALING_ONLY=responses` runs only
+//! matching streams.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,18 +28,18 @@ use streamweld_core::model::event::Event;
 use streamweld_core::model::event::Sink;
 use streamweld_core::model::limits::Limits;
 
-/// Number of elements in the smaller stream. The larger one has four times as many.
+/// Number of elements in the smaller stream. The larger stream has four times as many.
 const SIZE: usize = 1000;
 const SIZE_VARIABLE: &str = "SCALING_SIZE";
 /// Maximum ratio of the two times: 2.3 per doubling, plus a margin for a busy machine.
 const MOST: f64 = 2.3 * 2.3 * 1.25;
-/// Shorter runs are not compared.
+/// Runs that take less time than this are not compared.
 const NOISE: Duration = Duration::from_millis(8);
-/// The sizes with which the instructions of suspects are counted, and the maximum ratio of the counts. Counting takes some
-/// 15 times as long as the work.
+/// The stream sizes for which the instructions of suspects are counted, and the maximum ratio of the counts. Under
+/// Valgrind, an operation takes about 15 times as long.
 const COUNTED: [usize; 2] = [4000, 8000];
 const MOST_COUNTED: f64 = 2.3;
-/// The job to be counted, for the process that Valgrind runs.
+/// Environment variable that names the job to be counted, for the process that Valgrind runs.
 const JOB: &str = "SCALING_JOB";
 const READ: usize = 1 << 14;
 
@@ -73,7 +75,7 @@ struct Stream {
     body: Box<dyn Fn(usize) -> Vec<u8>>,
 }
 
-/// One row in the table: a kind of element that can occur many times.
+/// A row in the table, which describes a kind of element that can occur many times.
 #[derive(Clone, Default)]
 struct Row {
     is_list: bool,
@@ -82,7 +84,7 @@ struct Row {
 }
 
 impl Row {
-    /// Returns the lines for one kind, joined.
+    /// Returns the joined lines for one kind.
     fn text(&self, kind: &str) -> Option<String> {
         let mut lines = self.lines.iter().filter(|(known, _)| known == kind);
         let first = lines.next()?;
@@ -149,8 +151,9 @@ fn streams() -> Vec<Stream> {
     out
 }
 
-/// The orders in which the opening, fragment and closing events of the elements are sent, with one pass per string; `C`
-/// closes the last element first. The lines under `then` in the table follow after all passes.
+/// The orders in which the opening (`o`), fragment (`f`) and closing (`c`) events of the elements are sent. Each string
+/// is one pass over all elements, and `C` closes the last element first. After all passes, the lines under `then` in
+/// the table follow.
 const ORDERS: [(&str, &[&str]); 7] = [
     ("one by one", &["ofc"]),
     ("side by side", &["o", "f", "c"]),
@@ -274,7 +277,7 @@ fn run(stream: &Stream, job: Job, config: &Arc<Config>, body: &[u8]) -> Duration
     started.elapsed()
 }
 
-/// Returns the factor by which the time grows for four times as many elements. Uses the best of several attempts.
+/// Returns the factor by which the time grows for four times as many elements, in the best of several attempts.
 fn ratio(stream: &Stream, job: Job, config: &Arc<Config>, size: usize) -> (f64, Duration) {
     let four = (stream.body)(4 * size);
     let mut long = run(stream, job, config, &four);
@@ -293,9 +296,10 @@ fn ratio(stream: &Stream, job: Job, config: &Arc<Config>, size: usize) -> (f64, 
     (long.as_secs_f64() / short.as_secs_f64(), long)
 }
 
-/// Returns the factor by which the number of instructions grows for twice as many elements, or `None` without Valgrind.
+/// Returns the factor by which the number of instructions grows for twice as many elements, or `None` if Valgrind is
+/// not installed.
 ///
-/// Unlike the time, this number depends neither on the caches of the processor nor on other processes.
+/// Unlike the time, the number of instructions does not depend on processor caches or other processes.
 fn counted(job: &str) -> Option<f64> {
     let count = |size: usize| {
         let output = Command::new("valgrind")
@@ -363,7 +367,7 @@ fn configs() -> [(&'static str, Arc<Config>); 2] {
     })
 }
 
-/// Returns the jobs for a dialect: either one target, taken in turn, or all targets.
+/// Returns the jobs for a dialect, which convert to all targets or to the target selected by `number`.
 fn jobs(dialect: &str, number: usize, all: bool) -> Vec<Job> {
     let others = DIALECTS.into_iter().filter(|other| *other != dialect);
     let targets: Vec<Job> = others.map(Job::Write).collect();

@@ -199,7 +199,7 @@ fn frame(text: &str) -> (String, bool) {
 
 #[test]
 fn stray_payloads() {
-    // An empty data line and a payload without its prefix form one payload.
+    // An empty data line and the following payload without a `data:` prefix form one payload.
     assert_eq!(
         strays("data:\n {\"a\":1}\n\ndata: x\n\n"),
         [stray(" {\"a\":1}"), frame("x")]
@@ -213,14 +213,14 @@ fn stray_payloads() {
     // A stray payload after nonempty data is separate.
     assert_eq!(strays("{\ndata: x\n}\n\n"), [frame("x"), stray("{\n}")]);
     assert_eq!(strays("data: x\n[1]\n\n"), [frame("x"), stray("[1]")]);
-    // One-line documents are emitted at once.
+    // One-line documents are emitted immediately.
     assert_eq!(
         strays("{\"a\":1}\n{\"b\":2}\n[DONE]\n"),
         [stray("{\"a\":1}"), stray("{\"b\":2}"), stray("[DONE]")]
     );
     assert_eq!(strays("data: x\n\n[DONE]\n"), [frame("x"), stray("[DONE]")]);
     assert_eq!(strays("{\"b\":2} \n"), []);
-    // Lines of a longer document are emitted at the blank line, without comments and fields.
+    // A document of several lines is emitted at the blank line, without comments and fields.
     assert_eq!(
         strays("{\n \"a\": 1\n: c\nretry: 5\n}\n\n"),
         [stray("{\n \"a\": 1\n}")]

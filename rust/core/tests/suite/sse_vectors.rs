@@ -117,7 +117,7 @@ fn every_vector_in_every_chunking() {
         assert_eq!(&given.after_chunk, expected, "{}", test["name"]);
         check(&run([body.as_slice()].into_iter(), id), &test, "one read");
         check(&run(body.chunks(1), id), &test, "byte by byte");
-        // Tries every single split, unless the body is long.
+        // Split the body in two at each of its first 600 positions.
         for cut in 0..body.len().min(600) {
             let (head, tail) = body.split_at(cut);
             check(&run([head, tail].into_iter(), id), &test, "cut");

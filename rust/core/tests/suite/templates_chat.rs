@@ -1,8 +1,8 @@
 //! Checks that the template cache changes nothing: every stream must produce the same events with and without it,
 //! regardless of how the stream is split.
 //!
-//! The streams are all Chat vectors, and many deterministic streams that repeat one shape with different strings,
-//! because the cache works on those. Some of their chunks are then corrupted.
+//! The streams are all Chat vectors, and many deterministic streams. The latter repeat one shape with different
+//! strings, because the cache recognizes only repeated shapes, and some of their chunks are corrupted.
 
 // Clippy allows panics only in functions marked as tests, not in their helpers.
 
@@ -113,7 +113,7 @@ const NUMBERS: &[&str] = &[
     "9999999999",
     "99999999999999999999",
 ];
-/// `S` is any string, `T` is a string that is the same everywhere in a chunk, `N` is any number.
+/// `S` stands for any string, `T` for a string that is the same everywhere in a chunk, and `N` for any number.
 const SHAPES: &[&str] = &[
     r#"{"id":"x","choices":[{"index":0,"delta":{"content":"S"},"finish_reason":null}],"obfuscation":"S"}"#,
     r#"{"choices":[{"index":0,"delta":{"content":"S"}}],"usage":{"prompt_tokens":N,"completion_tokens":N,"d":{"n":N}}}"#,

@@ -2,8 +2,8 @@
 //! events with and without them, regardless of how the stream is split.
 //!
 //! The streams are all vectors with each delta repeated three times, and many deterministic streams. The latter repeat
-//! a few shapes with different strings, numbers and event names, and with corruption, between events that change the
-//! meaning of a delta.
+//! a few shapes with different strings, numbers and event names, between events that change the meaning of a delta, and
+//! some of their events are corrupted.
 
 // Clippy allows panics only in functions marked as tests, not in their helpers.
 
@@ -116,7 +116,7 @@ const NUMBERS: &[&str] = &[
     "null",
     "\"1\"",
 ];
-/// `S` is any string, `N` any number, `Q` the event's sequence number, `B` spaces.
+/// `S` stands for any string, `N` for any number, `Q` for the event's sequence number, and `B` for spaces.
 const MESSAGES: &[&str] = &[
     r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"S"}B}"#,
     r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"S"}B}"#,
@@ -208,7 +208,7 @@ fn shapes_that_repeat() {
         } else {
             (Dialect::Responses, RESPONSES)
         };
-        // One shape or two alternating shapes, with an occasional other shape or replayed event.
+        // Mostly use one or two shapes, with an occasional other shape or replayed event.
         let usual = [rng.pick(shapes), rng.pick(shapes)];
         let (mut body, mut number, mut last) = (Vec::new(), 0, Vec::new());
         for _ in 0..2 + rng.below(24) {

@@ -1,4 +1,4 @@
-//! Executes one call to `parse` or `events`: selects the columns and distributes the rows over threads.
+//! Executes one call to `parse` or `events`. Selects the columns, and distributes the rows over threads.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -25,7 +25,8 @@ use crate::errors;
 /// Maximum number of body bytes per output batch. Offsets have only 31 bits, but the text may be three times as long as
 /// its body (U+FFFD for each invalid byte), and an event list contains every text twice.
 const MAX_BATCH: usize = 256 << 20;
-/// Number of pieces per thread. There are several, so that one piece with long bodies does not delay the other threads.
+/// Number of pieces of a batch per thread. With several pieces per thread, one piece with long bodies does not delay
+/// the other threads.
 const PIECES: usize = 8;
 
 /// Kind of output rows.
@@ -46,11 +47,11 @@ pub(crate) struct BatchOptions {
     pub(crate) threads: NonZeroUsize,
 }
 
-/// The options of a call, after they were checked against the type of its input.
+/// The options of a call, already checked against the type of the input.
 #[derive(Debug)]
 pub(crate) struct Plan {
     options: BatchOptions,
-    /// Positions of the columns; `None` if the input itself is the body column.
+    /// Positions of the columns, or `None` if the input itself is the body column.
     column_positions: Option<ColumnPositions>,
     pub(crate) schema: SchemaRef,
     /// Number of rows read so far.
@@ -63,7 +64,7 @@ struct ColumnPositions {
     keep: Vec<usize>,
 }
 
-/// Columns for a run of rows, and the values that are added once the thread is attached to the interpreter.
+/// Columns for consecutive rows, and the values that are added later, when the thread is attached to the interpreter.
 struct Piece {
     columns: Vec<Option<ArrayRef>>,
     late: DeferredValues,
@@ -79,7 +80,7 @@ enum DeferredValues {
 }
 
 impl BatchOptions {
-    /// Checks the options against the type of the input. Returns a `UsageError` if they do not fit.
+    /// Checks the options against the type of the input. Returns a `UsageError` if an option does not fit the input.
     pub(crate) fn plan(self, py: Python<'_>, input: &Field) -> PyResult<Plan> {
         let usage = |sentence: String| errors::usage(py, &sentence);
         let refuse = |name: &str, kind: &DataType| {
@@ -250,7 +251,7 @@ impl Plan {
         };
         thread::scope(|scope| {
             for _ in 1..threads {
-                // If no more threads can be started, the running threads do all of the work.
+                // If a thread cannot be started, the running threads do all of the work.
                 let _ = thread::Builder::new().spawn_scoped(scope, work);
             }
             work();
@@ -296,7 +297,8 @@ impl Plan {
         }
     }
 
-    /// Builds the batch for a range from the kept columns, the new columns, and the messages for failed rows.
+    /// Builds the batch for a range of rows from the input columns to keep, the new columns, and the messages for
+    /// failed rows.
     fn finish(
         &self,
         py: Python<'_>,
@@ -336,7 +338,8 @@ fn broken(py: Python<'_>, error: &ArrowError) -> PyErr {
     errors::usage(py, &format!("the Arrow data cannot be read: {error}"))
 }
 
-/// Splits rows into ranges whose bodies have at most `bytes` bytes in total. A longer body is a range by itself.
+/// Splits rows into ranges whose bodies have at most `bytes` bytes in total. A row with a longer body gets its own
+/// range.
 fn split(body: &Body<'_>, rows: Range<usize>, bytes: usize) -> Vec<Range<usize>> {
     let (mut start, mut held, mut ranges) = (rows.start, 0_usize, Vec::new());
     for row in rows.clone() {
@@ -351,7 +354,7 @@ fn split(body: &Body<'_>, rows: Range<usize>, bytes: usize) -> Vec<Range<usize>>
     ranges
 }
 
-/// Returns a column that is also null in each row in which the struct that contains it is null.
+/// Returns the column of a struct, with null in each row in which the struct is null.
 fn under(column: &ArrayRef, rows: &StructArray) -> Result<ArrayRef, ArrowError> {
     if rows.null_count() == 0 || column.data_type() == &DataType::Null {
         return Ok(Arc::clone(column));
@@ -361,7 +364,7 @@ fn under(column: &ArrayRef, rows: &StructArray) -> Result<ArrayRef, ArrowError> 
     Ok(make_array(data))
 }
 
-/// Repeats each row of a column once for each event of the row.
+/// Repeats each row of a column as often as the row has events.
 fn repeated(column: &ArrayRef, start: usize, counts: &[usize]) -> Result<ArrayRef, ArrowError> {
     let data = column.to_data();
     let mut made = MutableArrayData::new(vec![&data], false, counts.iter().sum());
@@ -458,7 +461,7 @@ pub(crate) fn one(
         .map_err(|error| broken(py, &error))
 }
 
-/// Returns the exception for a fault. Its message is in the row that failed.
+/// Returns the exception for a fault. The failed row contains its message.
 fn exception<'py>(py: Python<'py>, fault: &Fault) -> PyResult<Bound<'py, PyAny>> {
     errors::exception(py, fault, Vec::new())
 }

@@ -43,10 +43,11 @@ pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Input> {
             .pointer_checked(Some(SCHEMA))?
             .cast::<FFI_ArrowSchema>();
         let array = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
-        // SAFETY: the capsule names were checked. The schema lives as long as its capsule, which is kept alive here.
+        // SAFETY: the capsule names were checked. The schema lives as long as its capsule, to which this function has a
+        // reference.
         let field = Field::try_from(unsafe { schema.as_ref() });
         let field = field.map_err(|error| broken(py, &error.to_string()))?;
-        // SAFETY: as above. The array is moved out of its capsule, which is left in the released state.
+        // SAFETY: as above. The array is moved out of its capsule, and the capsule is marked as released.
         let array = unsafe { FFI_ArrowArray::from_raw(array.as_ptr()) };
         let array = take(array, &field).map_err(|error| broken(py, &error))?;
         return Ok(Input::Array(field, array));
@@ -55,8 +56,8 @@ pub(crate) fn import(data: &Bound<'_, PyAny>) -> PyResult<Input> {
         let capsule = data.call_method0(intern!(py, "__arrow_c_stream__"))?;
         let capsule = capsule.cast_into::<PyCapsule>()?;
         let stream = capsule.pointer_checked(Some(STREAM))?.cast::<RawStream>();
-        // SAFETY: the capsule name was checked. The stream is moved out of the capsule, which is left in the released
-        // state.
+        // SAFETY: the capsule name was checked. The stream is moved out of its capsule, and the capsule is marked as
+        // released.
         let raw = unsafe { ptr::replace(stream.as_ptr(), RawStream::RELEASED) };
         return Stream::open(raw)
             .map(Input::Stream)
@@ -84,7 +85,7 @@ fn take(array: FFI_ArrowArray, field: &Field) -> Result<ArrayRef, String> {
     Ok(make_array(data))
 }
 
-/// `struct ArrowArrayStream`, as defined for a consumer. The corresponding type in arrow-array can only read streams of
+/// The consumer's view of `struct ArrowArrayStream`. The corresponding type in arrow-array can read only streams of
 /// record batches.
 #[repr(C)]
 struct RawStream {
@@ -106,7 +107,7 @@ impl RawStream {
 
     /// Returns the producer's message about the call that has just failed.
     fn error(&mut self, code: c_int) -> String {
-        // SAFETY: the callback belongs to this stream. Its text stays valid until the next call.
+        // SAFETY: the callback belongs to this stream. The text that it returns stays valid until the next call.
         let text = self.get_last_error.map(|last| unsafe { last(self) });
         match text.filter(|text| !text.is_null()) {
             // SAFETY: the pointer is not null, and by contract it points to a C string.

@@ -15,7 +15,7 @@ use crate::errors::guarded;
 
 macro_rules! cells {
     (text: $($text:ident)+; int: $($int:ident)+; long: $($long:ident)+; flag: $($flag:ident)+;) => {
-        /// The fields of one event. Fields that the event does not have are null.
+        /// The fields of one event. A field is null if the event does not have it.
         #[derive(Default)]
         struct Cells<'a> {
             $($text: Option<&'a str>,)+
@@ -27,7 +27,7 @@ macro_rules! cells {
             raw: Option<&'a [u8]>,
         }
 
-        /// The column builders. The column `message` is filled in after the batch, from `EventRows::messages`.
+        /// The column builders. The column `message` is added after the batch, from `EventRows::messages`.
         struct Columns {
             $($text: StringBuilder,)+
             $($int: Int32Builder,)+
@@ -109,7 +109,7 @@ pub(crate) struct EventRows<'a> {
 }
 
 impl<'a> EventRows<'a> {
-    /// Creates builders. `row`: the number of the first input row.
+    /// Creates builders. `row` is the number of the first input row.
     pub(crate) fn new(
         dialect: Option<Dialect>,
         config: &'a Arc<Config>,
@@ -150,7 +150,7 @@ impl<'a> EventRows<'a> {
         self.row += 1;
     }
 
-    /// Ends a failed row with an event of type `error`, where iterators would raise an exception.
+    /// Ends a failed row with an event of type `error`, because no exception can be raised for a single row.
     fn fail(&mut self, fault: Fault) {
         let cells = Cells {
             r#type: Some("error"),

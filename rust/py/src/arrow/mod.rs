@@ -2,9 +2,10 @@
 //!
 //! `capsule` implements the Arrow PyCapsule interface. `body` reads the column, and `rows` and `event_rows` fill the
 //! builders. `batches` distributes a batch over threads. `python` contains the classes. The interpreter is released
-//! once per batch. Python is called only for the error messages of failed rows, after the batch.
+//! once per batch. After the batch, Python is called only to build the error messages of failed rows.
 
-// All imports from the core crate in this folder are here. The other modules import these names from this one.
+// In this folder, only this module imports names from the core crate. The other modules of this folder import the names
+// from here.
 pub(crate) use streamweld_core::model::delta::{Completeness, InputEnd};
 pub(crate) use streamweld_core::model::event::{Delta, Event, Mark, Opened, Silent, Sink, Usage};
 pub(crate) use streamweld_core::model::fault::{Class, Extra, Fault, Where};

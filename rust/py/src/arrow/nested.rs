@@ -29,7 +29,7 @@ impl Lists {
         }
     }
 
-    /// Ends a list. `values`: the number of values in the whole column so far.
+    /// Ends a list. `values` is the number of values in the whole column so far.
     pub(crate) fn close(&mut self, values: usize, valid: bool) {
         self.offsets.push(i32::try_from(values).unwrap_or(i32::MAX));
         self.nulls.append(valid);
@@ -86,7 +86,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Returns the value of `ToolCall.dispatchable` for a call that has no result in its stream.
+    /// Returns the value of `ToolCall.dispatchable`, assuming that the stream contains no result for the call.
     fn runs(&self) -> bool {
         let whole = matches!(self.state, "complete" | "empty");
         whole && !self.name.is_empty() && !self.call_id.is_empty() && !self.provider_executed
@@ -127,7 +127,7 @@ impl Calls {
         }
     }
 
-    /// Appends a list of calls. `answered` contains the ids of the calls that have a result in the same stream.
+    /// Appends a list of calls. `answered` contains the ids of calls whose results are in the same stream.
     pub(crate) fn append<'a>(
         &mut self,
         calls: impl Iterator<Item = &'a Call>,
@@ -273,12 +273,12 @@ impl Diagnostics {
     }
 }
 
-/// Converts a part number. The values are signed, because Spark has no unsigned integers.
+/// Converts a part number. The result is signed, because Spark has no unsigned integers.
 pub(crate) fn number(part: u32) -> i32 {
     i32::try_from(part).unwrap_or(i32::MAX)
 }
 
-/// Converts an offset or ordinal. The values are signed, because Spark has no unsigned integers.
+/// Converts an offset or ordinal. The result is signed, because Spark has no unsigned integers.
 pub(crate) fn long(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

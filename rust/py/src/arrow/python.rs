@@ -18,14 +18,14 @@ use crate::{config, errors};
 #[pyclass(frozen, module = "streamweld._native")]
 pub(crate) struct ArrowBatch(RecordBatch);
 
-/// A table of output batches. The table can be exported any number of times.
+/// A table of output batches. A table can be exported any number of times.
 #[pyclass(frozen, module = "streamweld._native")]
 pub(crate) struct ArrowTable {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
 }
 
-/// A stream of output batches, which are read on demand. The stream can be consumed once.
+/// A stream of output batches, which are read on demand. A stream can be consumed only once.
 #[pyclass(frozen, module = "streamweld._native")]
 pub(crate) struct ArrowReader {
     schema: SchemaRef,
@@ -153,7 +153,7 @@ fn stream_of<'py>(
     capsule::export_stream(py, Box::new(batches))
 }
 
-/// Reads a stream of input batches on demand.
+/// Reads input batches from a stream when the next output batch is requested.
 struct Reader {
     stream: Stream,
     plan: Plan,
@@ -180,7 +180,7 @@ impl Reader {
     }
 }
 
-/// Returns an error whose text can pass through the C stream interface.
+/// Returns the exception as an error whose text can be passed through the C stream interface.
 fn failed(text: String) -> ArrowError {
     ArrowError::ExternalError(text.replace('\0', " ").into())
 }
@@ -224,8 +224,8 @@ fn output(py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<Output> {
     Ok(Output::Responses(known))
 }
 
-/// Reads the bodies in `data`. `columns`: the columns for `parse`, or `None` for events. `lazy`: a stream is read only
-/// while its result is consumed.
+/// Reads the bodies in `data`. `columns` lists the columns for `parse`, and is `None` for events. If `lazy` is true, a
+/// stream is read only while its result is consumed.
 #[pyfunction]
 #[pyo3(signature = (data, /, *, columns, body, keep, dialect, config, threads, lazy))]
 #[allow(clippy::too_many_arguments)]

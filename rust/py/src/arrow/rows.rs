@@ -1,6 +1,6 @@
 //! Implements `parse`: converts one body into one row.
 //!
-//! `Fold` corresponds to `streamweld.response.Response` for the fields that are columns, and uses the same choice.
+//! For the fields that are columns, `Fold` corresponds to `streamweld.response.Response` and uses the same choice.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use super::{
 };
 use crate::errors::guarded;
 
-/// Maximum number of bytes that one row may add to a column. It is limited because offsets have only 31 bits, and a
-/// batch also contains other rows.
+/// Maximum number of bytes that one row may add to a column. The number is limited because offsets have only 31 bits,
+/// and a batch also contains other rows.
 const LARGEST: usize = 1 << 29;
 
 /// An error that the gateway sent, if the policy continues after errors.
@@ -31,7 +31,7 @@ struct SentError {
 /// Accumulates one response. Buffers are reused from row to row.
 #[derive(Debug, Default)]
 struct Fold {
-    /// The lowest choice that has a part or a finish reason.
+    /// The lowest index of a choice that has a part or a finish reason.
     first: Option<i32>,
     choices: Vec<i32>,
     text: String,
@@ -82,7 +82,7 @@ impl Fold {
         true
     }
 
-    /// Returns the largest number of bytes that this row adds to any one of the large string columns.
+    /// Returns how many bytes this row adds to the largest of its string columns.
     fn size(&self) -> usize {
         let calls = self.calls.iter();
         let calls = calls.map(|call| {
@@ -115,7 +115,8 @@ impl Sink for Fold {
                 metadata,
                 ..
             } => {
-                // Text that was retracted is empty in its closing event, and is not part of the response.
+                // The closing event of a retracted text part contains no text, and the part is not included in the
+                // response.
                 let empty = text.is_empty() && annotations.is_none() && metadata.is_none();
                 if !empty && self.enters(choice) {
                     self.text.push_str(text);
@@ -233,7 +234,7 @@ impl Sink for Fold {
     }
 }
 
-/// Builder of one column. The column `error` is filled in after the batch, from `Rows::faults`.
+/// Builder of one column. The column `error` is added after the batch, from `Rows::faults`.
 enum Builder {
     Text(StringBuilder),
     Int(Int32Builder),
@@ -326,7 +327,7 @@ fn text_of<'a>(column: Column, fold: &'a Fold, parser: &Parser) -> Option<&'a st
     }
 }
 
-/// Builders of the columns: one row for each body.
+/// Builders of the columns, with one row for each body.
 pub(crate) struct Rows<'a> {
     dialect: Option<Dialect>,
     config: &'a Arc<Config>,
@@ -399,7 +400,7 @@ impl<'a> Rows<'a> {
 }
 
 impl SentError {
-    /// Returns the fault that another policy would have raised for this error, with its place.
+    /// Returns the fault that a stricter policy would have raised for this error, with its position in the stream.
     fn fault(self, parser: &Parser) -> Fault {
         let fault = Fault::upstream(self.code, self.kind, self.message, Vec::new());
         match diagnostic_of(parser, Code::UPSTREAM_ERROR) {
@@ -409,12 +410,12 @@ impl SentError {
     }
 }
 
-/// Returns the fault that another policy would have raised for a truncated stream, with its place.
+/// Returns the fault that a stricter policy would have raised for a truncated stream, with its position in the stream.
 fn truncation(parser: &Parser) -> Option<Fault> {
     if parser.completeness() != Completeness::Truncated {
         return None;
     }
-    // The diagnostic is missing if the list of stored diagnostics is full.
+    // If the list of stored diagnostics was full, the diagnostic is missing.
     let found = diagnostic_of(parser, Code::TRUNCATED);
     let column_position = found.and_then(|found| Where::from_name(&found.detail));
     let column_position = column_position.unwrap_or(Where::BetweenEvents);

@@ -59,7 +59,7 @@ fn fields<const N: usize>(rows: [(&str, DataType); N]) -> Fields {
         .collect()
 }
 
-/// Returns the item field for a list, named as in pyarrow and Spark.
+/// Returns the field for the items of a list, with the name that pyarrow and Spark use.
 pub(crate) fn list_item(kind: DataType) -> FieldRef {
     Arc::new(Field::new("item", kind, true))
 }
@@ -136,7 +136,7 @@ impl Column {
     }
 }
 
-/// Returns the columns for `events`. The output always has all of them.
+/// Returns the columns for `events`. The output always has all of these columns.
 pub(crate) fn event_fields() -> Fields {
     fields([
         ("row", DataType::Int64),

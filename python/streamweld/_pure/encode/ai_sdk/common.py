@@ -1,7 +1,8 @@
 """Writes the content that both AI SDK protocols represent in the same way: text and reasoning blocks, complete and
 incomplete calls, and sources and files.
 
-The tool chunks and the events that open and end a response differ, so the module of each protocol writes them.
+Tool chunks, and the events that open and end a response, differ between the protocols and are written by the protocol's
+own module.
 """
 
 from __future__ import annotations
@@ -49,14 +50,17 @@ class AiSdk(SequentialAnswer):
         self._cut: list[ToolCall] = []  # calls that were started but are incomplete
 
     def frame(self, kind: str, **fields: str | None) -> None:
-        """Write one part or chunk. The fields are already JSON."""
+        """Write one part or chunk. The fields must already be JSON."""
         self.context.frames.data(members(type=quoted(kind), **fields))
 
     # Chunks that differ between the protocols
 
     @abstractmethod
     def call_start(self, call_id: str, name: str, executed: str | None) -> None:
-        """Write the start of a call's input. `executed`: the JSON value of `providerExecuted`, or None to omit it."""
+        """Write the start of a call's input.
+
+        `executed` is the JSON value of `providerExecuted`, or None to omit the member.
+        """
 
     @abstractmethod
     def call_delta(self, call_id: str, text: str) -> None:
@@ -64,7 +68,7 @@ class AiSdk(SequentialAnswer):
 
     @abstractmethod
     def call_end(self, call_id: str) -> None:
-        """Write the end of a call's input. The end does not mean that the call is valid."""
+        """Write the end of a call's input. A call may be invalid even though its input has ended."""
 
     @abstractmethod
     def call_whole(self, call: ToolCall, text: str, metadata: str | None) -> None:
@@ -100,7 +104,7 @@ class AiSdk(SequentialAnswer):
             self.context.losses.note("refusal")
         reasoning = block.kind == "reasoning"
         block.mark = block.item or self.context.mint.new("rs" if reasoning else "txt")
-        # If the block has already ended without text, its metadata is known here.
+        # If the block ended without text, its closing event has already arrived and contains the metadata.
         metadata = None if block.done is None or block.done.text else self._hung(block)
         self.frame("reasoning-start" if reasoning else "text-start", id=quoted(block.mark), providerMetadata=metadata)
 
@@ -128,7 +132,10 @@ class AiSdk(SequentialAnswer):
         return provider_metadata(self.context, done) is not None
 
     def _hung(self, block: Block) -> str | None:
-        """Return the metadata in a part's closing event, once. Later calls for the same part return None."""
+        """Return the metadata in a part's closing event.
+
+        Return None if this metadata was already returned for the part.
+        """
         done = block.done
         if done is None or block.metadata_written:
             return None
@@ -203,7 +210,10 @@ class AiSdk(SequentialAnswer):
             self.write_document(_text(document, "mediaType") or OCTETS, title, _text(document, "filename"))
 
     def _cite(self, annotation: object) -> None:
-        """Write a citation as a source if it refers to a page or a document. A source has no position in the text."""
+        """Write a citation as a source if it refers to a page or a document.
+
+        The citation's position in the text is lost, because a source has no member for it.
+        """
         found: Mapping[str, Any] = annotation if is_object(annotation) else {}
         inner = found.get("url_citation")
         page: Mapping[str, Any] = inner if is_object(inner) else found

@@ -46,7 +46,7 @@ class AiSdkParts(AiSdk):
         if self.context.passed.finished:
             return
         self.refuse_cut(finished.finish_reason)
-        # A source in the same dialect reports only the unified reason.
+        # For a source in the same dialect, `raw_reason` is the unified reason and is not repeated as `raw`.
         raw = None if finished.raw_reason is None or self.context.passed.own else quoted(finished.raw_reason)
         self._finish(word, raw, counts)
 
@@ -125,7 +125,8 @@ class AiSdkParts(AiSdk):
         )
 
     def write_file(self, file: File) -> None:
-        # This is the form of specification V4, which @ai-sdk/gateway reads. V3 has no form for a URL.
+        # Specification V4 puts `data` or `url` in a nested object, which @ai-sdk/gateway reads. V3 cannot represent a
+        # URL.
         if file.data is not None:
             data = members(type='"data"', data=quoted(file.data))
         else:

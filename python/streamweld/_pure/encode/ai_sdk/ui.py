@@ -1,4 +1,5 @@
-"""Writes the UI message stream of the AI SDK, version 1, which `useChat` reads. It has one step and ends with `[DONE]`.
+"""Writes the UI message stream of the AI SDK, version 1, which `useChat` reads. The written stream has one step and
+ends with `[DONE]`.
 
 The schema is strict: clients reject chunks with unknown members.
 """
@@ -60,7 +61,7 @@ class AiSdkUi(AiSdk):
         self.context.frames.done()
 
     def broken_off(self, block: Block) -> None:
-        """Leave the block open, because clients treat a part that was never ended as incomplete."""
+        """Leave the block open, because clients treat a part without an end as incomplete."""
 
     # Calls
 
@@ -71,7 +72,7 @@ class AiSdkUi(AiSdk):
         self.frame("tool-input-delta", toolCallId=quoted(call_id), inputTextDelta=quoted(text))
 
     def call_end(self, call_id: str) -> None:
-        """Write nothing, because `tool-input-available` ends the input."""
+        """Write nothing, because `tool-input-available` contains the complete input."""
 
     def call_whole(self, call: ToolCall, text: str, metadata: str | None) -> None:
         self.frame(

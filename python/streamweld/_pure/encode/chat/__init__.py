@@ -77,8 +77,8 @@ class Chat:
         self._head = ChunkHead(context)
         self._members = OwnMembers()
         self._choices: dict[int, Calls] = {}
-        # Choices whose calls may not be completely written, because they changed since this was last checked; as the
-        # keys of a dict.
+        # Choices whose calls changed since the last check and may not be completely written, stored as the keys of a
+        # dict.
         self._changed_calls: dict[int, None] = {}
         self._finished: dict[int, str] = {}
         self._sent: dict[int, str | None] = {}  # finish reasons as sent, if the source has this dialect
@@ -142,12 +142,13 @@ class Chat:
         unwritten = [index for index in sorted(self._finished) if index not in self._context.passed.finished]
         self._head.begin_finish()
         for index in unwritten:
-            # All citations are in one chunk, because openai-python raises an exception for a second list and
-            # openai-node keeps only the last list.
+            # All citations are written in one chunk. For a second list, openai-python raises an exception, and
+            # openai-node drops the first list.
             cited = self._cited(index)
             if cited and index not in self._context.passed.choices:
                 self._chunk(index, f'{{"annotations":[{",".join(cited)}]}}')
-            # Clients that read `choices[0]` of every chunk fail if a chunk has only token counts.
+            # If the source sent the token counts in a chunk with a choice, so does this encoder, because clients that
+            # read `choices[0]` of every chunk would fail otherwise.
             is_with_usage = index == unwritten[-1] and usage is not None and self._head.usage_has_choice
             if is_with_usage:
                 self._head.begin_usage(alone=False)
@@ -166,9 +167,9 @@ class Chat:
         self._choice(choice)
 
     def write_unmodelled(self, content: Unmodelled) -> None:
-        """Record what the source's own chunks contain beyond the events.
+        """Record content of the source's own chunks that no event represents.
 
-        Reasoning entries without text are written at once.
+        Reasoning entries without text are written immediately.
         """
         if isinstance(content, ChunkFacts):
             self._head.record(content)
@@ -193,7 +194,7 @@ class Chat:
                 self._context.losses.note("metadata")
 
     def role(self, choice: int) -> bytes:
-        """Return the chunk that opens a choice whose first chunk lacks the role."""
+        """Return the chunk that opens a choice whose first chunk from the source lacks the role."""
         opened = _chosen(choice, '{"role":"assistant"}', "null", "")
         return f"data: {self._head.text()}{opened}]}}\n\n".encode()
 
@@ -258,8 +259,8 @@ class Chat:
                 self._text_chunk(event.choice, delta, found.tokens)
 
     def _has_place_for_metadata(self, event: Event) -> bool:
-        """Return True if all of the event's metadata can be written. It must consist only of log probabilities, or of
-        members of the source's own chunk.
+        """Return True if all of the event's metadata can be written. The metadata must consist only of log
+        probabilities or of members of the source's own chunk.
         """
         if self._context.passed.own:
             names = getattr(event, "provider_metadata", None) or ()
@@ -295,7 +296,7 @@ class Chat:
         reported = self._written_texts.get(event.part, WrittenText()).text()
         length = len(event.text) if event.text.startswith(reported) else len(reported)
         self._write_remaining_text(event)
-        # In Chat, positions are counted from the beginning of the message; in other dialects, from the beginning of the
+        # Chat counts positions from the beginning of the message, and other dialects count from the beginning of the
         # part.
         is_message = self._context.source == _TARGET
         start = 0 if is_message else self._length.get(event.choice, 0)
@@ -303,7 +304,8 @@ class Chat:
         for annotation in annotations:
             citation = read_citation(annotation, None if is_message else length)
             if citation is None or citation.start is None or citation.end is None:
-                # All clients expect a position in the text. @ai-sdk/openai rejects the stream without one.
+                # All clients expect a citation to have a position in the text, and @ai-sdk/openai rejects a stream with
+                # a citation that has none.
                 self._context.losses.note("sources")
             else:
                 self._citations.setdefault(event.choice, []).append(_citation(citation.shifted(start)))
@@ -356,7 +358,7 @@ class Chat:
 
     def has_waiting_calls(self) -> bool:
         """Return True if a received call has not been fully written because it must wait for another call."""
-        # Only the last choices are examined, because this runs for every block and there can be many choices.
+        # Only the last choices are examined, because this check runs for every block and there can be many choices.
         while self._changed_calls:
             index, _ = self._changed_calls.popitem()
             if self._choices[index].has_unwritten:
@@ -365,7 +367,7 @@ class Chat:
         return False
 
     def _calls(self, index: int) -> Calls:
-        """Return the calls of a choice, which are about to change."""
+        """Return the calls of a choice, and record that they will change."""
         self._changed_calls[index] = None
         return self._choice(index)
 
@@ -425,8 +427,8 @@ class Chat:
     def _word(self, index: int) -> str | None:
         """Return the finish word that matches the calls that were written.
 
-        It may differ from the source's finish word, because calls may be omitted or incomplete, and because calls that
-        the provider ran are not written here.
+        This word may differ from the source's finish word, because calls may be omitted or incomplete, and because
+        calls that the provider ran are not written.
         """
         calls, reason = self._choices[index], self._finished[index]
         if reason == "tool_calls" and calls.has_nameless and not calls.written and index not in self._answered:
@@ -440,7 +442,10 @@ class Chat:
         return self._sent[index] or finish_word(_TARGET, reason)
 
     def _usage_object(self) -> str | None:
-        """Return the usage object: as sent if the source has this dialect, otherwise built from the counts."""
+        """Return the usage object.
+
+        The object is copied from a source in this dialect, and otherwise built from the token counts.
+        """
         if self._usage is None or not self._context.include_usage or self._context.passed.counted:
             return None
         counts = neutral(self._usage, self._context.source)

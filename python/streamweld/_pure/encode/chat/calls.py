@@ -1,9 +1,9 @@
 """Writes the tool calls of one choice as elements of `delta.tool_calls`, one call after another.
 
-openai-python parses the arguments of a call as soon as an element of another call arrives. So a call is written only
-when the arguments of the call before it are complete: they are one JSON object, or the call has ended. Until then, the
-call waits. Calls are written in the order in which they were announced. The parser's limits also bound the amount of
-waiting text. The encoder decides which chunk an element goes into.
+openai-python parses the arguments of a call as soon as an element of another call arrives. Therefore, a call waits
+until the arguments of the previous call are complete, which means that they form one JSON object or that the previous
+call has ended. Calls are written in the order in which they were announced. The parser's limits also bound the amount
+of waiting text. The encoder decides which chunk an element goes into.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ _BLANK: Final = " \t\r\n"
 
 
 class _State(Enum):
-    """How much of a call has been written. A call moves through these states from top to bottom, and may skip some."""
+    """How much of a call has been written.
+
+    A call moves through the states in the order in which they are listed, and may skip some.
+    """
 
     HELD = auto()  # nothing was written; the call can be written only once it is complete
     LATE = auto()  # nothing was written; the call can be written only once its arguments are complete
@@ -57,7 +60,7 @@ class _Call:
         self._unchecked: list[str] = []
 
     def receive(self, text: str, *, waits: bool) -> None:
-        """Record a piece that is written now. If `waits` is true, it is written later."""
+        """Record a piece of text, which is written later if `waits` is true, and now otherwise."""
         self._unchecked.append(text)
         if waits:
             self.waits.append(text)
@@ -73,13 +76,13 @@ class _Call:
     def gives_way(self) -> bool:
         """Return True if another call can be written now.
 
-        Either clients have received all arguments of this call, or its text is free-form. Free-form text has no end of
-        its own, and clients do not parse it.
+        Clients must have received all arguments of this call, unless its text is free-form. The end of free-form text
+        cannot be detected, and clients do not parse such text.
         """
         return self.custom or (self.state is not _State.RESET and self.is_object())
 
     def is_object(self) -> bool:
-        """Return True if the received text is one complete JSON object. Every piece of it is scanned once."""
+        """Return True if the received text is one complete JSON object. Scans each piece of text only once."""
         if self._json is None:
             self._json = Automaton()
         unchecked, self._unchecked = self._unchecked, []
@@ -110,8 +113,8 @@ class Calls:
         self._context = context
         self._calls: dict[int, _Call] = {}  # calls by part number, until they are completely written
         self._current: int | None = None  # the call written last in `tool_calls`, until the call ends
-        # Heap of the part numbers of the calls that have not begun. They follow the order of the calls' first
-        # fragments. The number of a removed call stays in the heap until it is the smallest.
+        # Heap of the part numbers of the calls that have not begun. A lower part number means that the call's first
+        # fragment arrived earlier. The number of a removed call stays in the heap until it is the smallest.
         self._turns: list[int] = []
         self._late: list[int] = []  # heap of calls that have begun and whose text waits for another call
         self._indexes: set[int] = set()
@@ -119,7 +122,7 @@ class Calls:
         self.written = 0
         self._unanswered: set[str] = set()  # ids of the written calls for which the stream contains no result
         self.contradicted = False
-        # True if a call was written without arguments although its arguments may be missing.
+        # True if a truncated call was written without arguments.
         self.has_empty_cut_call = False
         self.has_nameless = False  # a call was omitted because it has no name
 
@@ -135,7 +138,7 @@ class Calls:
 
     @property
     def has_lost(self) -> bool:
-        """True if a call that could have been written waits for its turn."""
+        """True if a call waits only because earlier calls must be written first."""
         return any(call.state in (_State.WAITING, _State.WHOLE) for call in self._calls.values())
 
     def answered(self, call_id: str) -> None:
@@ -205,7 +208,7 @@ class Calls:
         return [_piece(call, event.arguments), *self._go_on()]
 
     def whole(self, call: ToolCall) -> list[str]:
-        """Return the rest of a call that has ended, and the calls whose turn it is now.
+        """Return the rest of a call that has ended, and the calls that no longer have to wait.
 
         Sets `contradicted` if the final event contradicts what was already written.
         """
@@ -225,7 +228,7 @@ class Calls:
         text = final_text(written_text, call)
         rest = begun.written_text.remaining(text)
         if rest is None and whole:
-            # A call that is truncated or is not JSON ends with the text that was streamed.
+            # If the final arguments of a truncated or invalid call do not continue the streamed text, nothing is added.
             if call.custom or not same_value(written_text, text):
                 self.contradicted = True
                 return []
@@ -236,7 +239,10 @@ class Calls:
         return self._end(call.part, begun, rest or "")
 
     def finished(self) -> list[str]:
-        """Return the calls that waited for a truncated call. If the stream ends with an error, they are not written."""
+        """Return the calls that waited for a truncated call.
+
+        If the stream ends with an error, these calls are not written.
+        """
         if self._current is not None and self._calls[self._current].state is _State.CUT:
             del self._calls[self._current]
             self._current = None
@@ -288,9 +294,9 @@ class Calls:
         return False
 
     def _is_kept(self, call: ToolCall) -> bool:
-        """Return True if a truncated call is written, as the source of the same dialect sent it.
+        """Return True if a truncated call is written because a source of the same dialect sent it.
 
-        If the input was truncated, too, the call is omitted.
+        If the input itself was truncated, the call is omitted.
         """
         is_kept = self._context.passed.own and not self._context.cut
         self.has_empty_cut_call = self.has_empty_cut_call or (is_kept and is_empty_cut(call))
@@ -312,7 +318,7 @@ class Calls:
         return heap[0] if heap else None
 
     def _keep_late(self, part: int, call: _Call) -> None:
-        """Record that the text of a call that has begun waits from now on."""
+        """Record that a call that has begun has waiting text."""
         if not call.waits:
             heappush(self._late, part)
 

@@ -1,7 +1,7 @@
-"""Stores the unknown members of the choices and deltas of a source in the same dialect, so that they are written again.
+"""Stores unknown members of the choices and deltas of a source in the same dialect, so that they can be written.
 
-They are written in the first chunk that is written for the source's chunk. The members of the choice with the finish
-reason are written in the finish chunk.
+The members are written in the first output chunk for the source's chunk. Members that arrive with a finish reason are
+written in the output chunk with that finish reason.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["OwnMembers"]
 
 
 class OwnMembers:
-    """The members of all choices that were not written yet."""
+    """The unwritten members of all choices."""
 
     __slots__ = ("_delta_names", "_finish", "_lists", "_lossy", "_names", "_unwritten")
 
@@ -34,7 +34,7 @@ class OwnMembers:
         self._lossy: set[int] = set()  # choices with members in the current chunk that cannot be written
 
     def record(self, content: ChoiceMembers) -> None:
-        """Store the members of a choice, in place of those from its previous chunk."""
+        """Store the members of a choice, which replace the members from the choice's previous chunk."""
         own, delta = writable(content.members), self._indexed(content.choice, writable(content.delta))
         self._names[content.choice], self._delta_names[content.choice] = {*own, *delta}, {*delta}
         self._unwritten.pop(content.choice, None)
@@ -42,7 +42,7 @@ class OwnMembers:
             (self._finish if content.finishes else self._unwritten)[content.choice] = own, delta
 
     def _indexed(self, choice: int, members: Raw) -> Raw:
-        """Return the members of a delta, with indexes in their lists, without those that cannot be written."""
+        """Return the members of a delta that can be written, with indexes in their lists."""
         lists = self._lists.setdefault(choice, ListIndexes())
         self._lossy.discard(choice)
         made: Raw = {}
@@ -55,7 +55,9 @@ class OwnMembers:
         return made
 
     def has_list(self, choice: int, name: str) -> bool:
-        """Return True if a delta of the choice had this list. It is written with the delta."""
+        """Return True if a delta of the choice contained this list, so that the list is written with the delta's other
+        members.
+        """
         return choice in self._lists and self._lists[choice].has(name)
 
     def has_in_delta(self, choice: int, name: str) -> bool:
@@ -71,7 +73,7 @@ class OwnMembers:
         return choice in self._unwritten
 
     def begin_finish(self, choice: int) -> None:
-        """Make the next chunk contain the members of the choice in the source's chunk with the finish reason."""
+        """Add the choice's unknown members that arrived with its finish reason to the next chunk."""
         if choice in self._finish:
             self._unwritten[choice] = self._finish.pop(choice)
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["ChunkHead"]
 
 _UNKNOWN_MODEL: Final = "unknown"
-# Size, in bytes, above which the unknown members of a chunk are written only once. One chunk may be rewritten as many
-# chunks.
+# Size, in bytes, above which the unknown members of a source chunk are not repeated. One source chunk may be rewritten
+# as many chunks, and otherwise each of them repeats the members.
 _MAX_REPEATED_SIZE: Final = 4096
 
 
@@ -41,7 +41,7 @@ class ChunkHead:
         self.usage_has_choice = False  # whether the last token counts came in a chunk with a choice
 
     def begin(self, started: ResponseStarted) -> None:
-        """Record the opening event of the response. Only the first one counts."""
+        """Record the opening event of the response. Later opening events are ignored."""
         self._started = self._started or started
 
     def record(self, chunk: ChunkFacts) -> None:
@@ -57,18 +57,18 @@ class ChunkHead:
     def has_all(self, names: Iterable[str]) -> bool:
         """Return True if the source's current chunk contains all members of an event's metadata.
 
-        These members are written with the chunk.
+        Metadata from the source's current chunk is not lost, because it is written as members of the chunk.
         """
         return self._names.issuperset(names)
 
     def begin_finish(self) -> None:
-        """Make the next chunks repeat the members of the source's chunk with the finish reason."""
+        """Add the unknown members of the source's chunk with the finish reason to the next chunks."""
         self._members, self._finish_members = self._finish_members, {}
 
     def begin_usage(self, *, alone: bool) -> None:
-        """Make the next chunk also repeat the members of the source's chunk with the token counts.
+        """Add the unknown members of the source's chunk with the token counts to the next chunk.
 
-        `alone`: whether the next chunk repeats only these members.
+        `alone` is true if the chunk contains no other unknown members.
         """
         usage_members, self._usage_members = self._usage_members, {}
         kept = {} if alone else {name: raw for name, raw in self._members.items() if name not in usage_members}
@@ -98,7 +98,7 @@ class ChunkHead:
 
 
 def _completed(started: ResponseStarted, payload: bytes) -> ResponseStarted:
-    """Add the id, model and time from the current chunk if the first chunk left them blank (Azure)."""
+    """Take the id, model and time from the current chunk if the first chunk left them blank, as Azure does."""
     if started.id and started.model:
         return started
     try:

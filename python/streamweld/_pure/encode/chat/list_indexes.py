@@ -1,8 +1,9 @@
 """Adds an `index` to the objects in the lists of a delta, because clients merge the lists of two deltas by index.
 
-openai-python keeps the first list of a delta's member as it is, unless it has indexes. In every later list, it requires
-an `index` in each entry: it merges the entry into the one at that position, or appends it if there is none. It also
-merges the lists in the objects of a delta, such as `provider_specific_fields.thinking_blocks` of LiteLLM.
+openai-python accumulates the lists that a member of the delta has in successive chunks. It stores the first list
+unchanged, unless an entry has an `index`. In every later list, each entry must have an `index`. The client merges the
+entry into the stored entry at that position, or appends it if that position is free. Lists inside the objects of a
+delta are merged in the same way, such as `provider_specific_fields.thinking_blocks` of LiteLLM.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ class _KnownList:
 
 @dataclass(slots=True)
 class Indexed:
-    """A member of a delta, as it is written."""
+    """How a member of a delta is written."""
 
     json: str | None  # None if the member cannot be written
     is_lossy: bool = False  # entries that clients cannot merge were removed
 
 
 class ListIndexes:
-    """The lists that a client has for the deltas of one choice."""
+    """The lists that a client has accumulated from the deltas of one choice."""
 
     __slots__ = ("_is_changed", "_is_lossy", "_lists")
 
@@ -46,7 +47,7 @@ class ListIndexes:
         self._is_lossy = False
 
     def has(self, path: str) -> bool:
-        """Return True if the list at the path has had entries."""
+        """Return True if the list at the path has entries."""
         return path in self._lists
 
     def index(self, name: str, text: str) -> Indexed:
@@ -83,7 +84,7 @@ class ListIndexes:
         had_objects, known.has_objects = known.has_objects, known.has_objects or bool(found)
         is_whole = len(found) == len(entries)
         indexes = [_index_of(entry) for entry in found]
-        # Clients keep a first list without indexes as it is, and append to a list without objects.
+        # Clients store a first list without indexes unchanged, and append later entries to a list without objects.
         if not had_objects and (known.length or not (is_whole or any("index" in entry for entry in found))):
             known.length += len(entries)
             return entries
@@ -97,7 +98,7 @@ class ListIndexes:
                 continue
             self._is_changed = True
             others = {name: value for name, value in entry.items() if name != "index"}
-            # An index after the end of the list also appends the entry.
+            # Clients also append an entry whose index is past the end of the list.
             index = max(known.length, known.after_last)
             indexed.append(others | {"index": index})
             known.after_last = min(index + 1, _LAST)
@@ -106,7 +107,7 @@ class ListIndexes:
         return indexed if is_whole else self._lossy(indexed or None)
 
     def _lossy(self, left: list[Any] | None) -> list[Any] | None:
-        """Record that entries are not written, and return the rest."""
+        """Record that some entries cannot be written, and return the entries that can."""
         self._is_changed = self._is_lossy = True
         return left
 

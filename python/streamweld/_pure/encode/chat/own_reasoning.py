@@ -1,4 +1,6 @@
-"""Records in which members a source of the same dialect sends reasoning, so that it is written in these members."""
+"""Records which members contain the reasoning of a source of the same dialect, so that the encoder writes reasoning to
+the same members.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ _DEFAULT: Final = ("reasoning_content",)  # the member for reasoning if the sour
 
 
 class OwnReasoning:
-    """Records the reasoning members of one choice."""
+    """The reasoning members that the source uses for one choice."""
 
     __slots__ = ("_details", "_fields", "_lists", "has_details", "is_lossy")
 
@@ -32,7 +34,8 @@ class OwnReasoning:
     def record(self, facts: ReasoningFacts) -> str | None:
         """Record the reasoning members of a delta.
 
-        Returns a delta that can be written now, or None if an event with the text follows.
+        Returns a delta with the entries of `reasoning_details` if the source's delta has no text. If the delta has
+        text, returns None, and the entries are written together with that text.
         """
         if facts.fields is not None:
             self._fields = facts.fields

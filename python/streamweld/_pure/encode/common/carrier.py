@@ -1,9 +1,10 @@
 """Encodes signatures and encrypted reasoning as opaque text (a carrier) that clients of another dialect send back. Only
-the provider that created these values can use them.
+the provider that created a signature or encrypted reasoning can use it.
 
-The text is the base64 form of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py` decodes
-it. The carrier contains all of the reasoning, because clients may change or drop the text next to it. The carrier for
-the signature of a text part contains the part's position in all text of the choice, in characters.
+The text is the base64 form of a JSON object that begins with `{"streamweld":1`. A carrier is decoded by
+`history/passes/carriers.py`. The carrier contains all of the reasoning, because clients may change or drop the text
+next to it. The carrier for the signature of a text part contains the part's offsets in the text of the whole choice, in
+characters.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CARRYING", "Carriers"]
 
-# Targets without a member for content that other providers signed or encrypted.
+# Targets that have no member for content that another provider signed or encrypted.
 CARRYING: Final = frozenset({"chat", "responses", "anthropic", "gemini"})
 _LAST_PART: Final = 2**32 - 1  # carriers are numbered downward from here, unlike the source's parts
 _NO_METADATA: Final[Mapping[str, Any]] = {}

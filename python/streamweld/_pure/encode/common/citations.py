@@ -1,6 +1,7 @@
 """Reads citations of web pages from annotations, which are flat in Responses and under `url_citation` in Chat.
 
-An Anthropic citation applies to its whole text block. Other kinds of annotations have no place in other dialects.
+An Anthropic citation applies to its whole text block. Other kinds of annotations cannot be represented in other
+dialects.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Citation:
 def read_citation(annotation: Any, length: int | None = None) -> Citation | None:
     """Return the citation in an annotation, or None if the annotation does not cite a page.
 
-    `length`: the number of characters of the text, or None if the target has no place for a citation without a
+    `length` is the number of characters in the text, or None if the target has a separate form for citations without a
     position.
     """
     if not is_object(annotation):

@@ -1,7 +1,7 @@
 """The state that every encoder works with: the writer, ids, losses, the caller's options, and facts about the response.
 
-Also contains the checks of tool calls that all encoders use. Does not depend on any dialect. `source` is known when the
-first event arrives.
+This module also contains the checks of tool calls that all encoders share. No code here depends on a dialect. `source`
+is not known before the first event arrives.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class EncodeContext:
     frames: Frames = field(default_factory=Frames)
     losses: Losses = field(default_factory=Losses)
     passed: PassedThrough = field(default_factory=PassedThrough)
-    # Ids of calls in earlier turns. A call with such an id is written with another id once it is complete.
+    # Ids of calls in earlier turns. A new call whose id is in this set is written with another id once it is complete.
     known_call_ids: frozenset[str] = frozenset()
     source: str | None = None
     target: str | None = None
@@ -59,7 +59,7 @@ class EncodeContext:
     custom: bool = False
     provider_executed: bool = False
     cut: bool = False  # the input was truncated, so the current events close parts that were still open
-    # True once the upstream contradicted what was already written, so that the ending with the error is written.
+    # True if the stream must end with an error because the upstream contradicted what was already written.
     broken: bool = False
     taken: set[str] = field(default_factory=set[str])  # ids of the calls of this response
     # Choices with a truncated call that the client would have to run.
@@ -73,9 +73,9 @@ class EncodeContext:
     def as_written(self, event: Event) -> Event:
         """Return the event to encode.
 
-        This is the event itself, except for the finish reason of a choice that has a truncated call, if the reason
-        would make a client run that call. An inferred reason is always replaced. A reason from the source is replaced
-        if it means success, has not passed through, and the target does not mark the call itself as truncated.
+        A finish reason is replaced if it would make a client run a truncated call of the choice. Any other event is
+        returned unchanged. A finish reason that the parser inferred is always replaced. A reason from the source is
+        replaced if it means success, has not passed through, and the target does not mark the call itself as truncated.
         """
         if isinstance(event, ToolCall) and event.state == "incomplete" and not event.provider_executed:
             self.unfinished.add(event.choice)
@@ -88,7 +88,7 @@ class EncodeContext:
     def takes(self, call_id: str) -> bool:
         """Register the id of a call.
 
-        Returns False if the id is already in use. The call is then written with another id once it is complete.
+        Returns False if the id is already in use, in which case the call is written with a new id once it is complete.
         """
         is_new = call_id not in self.taken
         self.taken.add(call_id)
@@ -109,8 +109,8 @@ def is_whole(call: ToolCall) -> bool:
 def is_empty_cut(call: ToolCall) -> bool:
     """Return True for a truncated call without arguments.
 
-    A client might run such a call in targets that cannot mark a call as incomplete: once the call is announced, only an
-    unsuccessful ending of the response shows that the call is incomplete.
+    If the target cannot mark a call as incomplete, a client might run such a call. Once the call is announced, only an
+    unsuccessful ending of the response prevents the client from running it.
     """
     return call.state == "incomplete" and not call.provider_executed and not call.arguments.strip(_BLANK)
 
@@ -118,14 +118,14 @@ def is_empty_cut(call: ToolCall) -> bool:
 def arguments_of(call: ToolCall) -> str:
     """Return the arguments as text.
 
-    For an invalid call, return everything that was sent, because the first of several values alone would look like
-    valid arguments.
+    For an invalid call, return everything that was sent. If several JSON values were sent, the first alone would look
+    like valid arguments.
     """
     return call.arguments if call.state != "invalid" or call.raw_arguments is None else call.raw_arguments
 
 
 def final_text(written: str, call: ToolCall) -> str:
-    """Return the complete arguments of a call. `written`: the part of them that has already been written.
+    """Return the complete arguments of a call. `written` is the part of the arguments that has already been written.
 
     For an invalid call, return everything that was sent as arguments. If a complete call has only blank arguments, `{}`
     is appended to `written`.
@@ -140,13 +140,13 @@ def final_text(written: str, call: ToolCall) -> str:
 class Encoder(Protocol):
     """Receives the events of a stream and writes them in one dialect.
 
-    It accepts events in any order, and is not called after `end`.
+    An encoder accepts events in any order, and receives none after `end`.
     """
 
     def __init__(self, context: EncodeContext) -> None: ...
 
     def event(self, event: Event, /) -> None:
-        """Handle the next event. May record losses; does not raise an exception."""
+        """Handle the next event. This method may record losses, but does not raise an exception."""
         ...
 
     def end(self, ending: Ending, /) -> None:
@@ -172,7 +172,7 @@ class OpensChoices(Protocol):
         ...
 
     def role(self, choice: int, /) -> bytes:
-        """Return the chunk that opens a choice whose first chunk lacks the role."""
+        """Return the chunk that opens a choice whose first chunk from the source lacks the role."""
         ...
 
 

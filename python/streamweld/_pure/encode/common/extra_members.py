@@ -26,8 +26,8 @@ def members_text(extra: Mapping[str, str]) -> str:
 
 
 def writable(members: Mapping[str, str]) -> Raw:
-    """Return a copy of the members in which every name can be encoded as UTF-8. The last of several equal names is
-    kept.
+    """Return a copy of the members in which every name can be encoded as UTF-8. If a name occurs several times, its
+    last value is kept.
     """
     copied: Raw = {}
     for name, raw in members.items():

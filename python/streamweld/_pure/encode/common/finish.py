@@ -1,7 +1,7 @@
 """Determines how a response ends: with the target's word for the finish reason, or with an error for the target's
 client.
 
-The words and messages are in `_spec/conversions.json`; the encoders decide where to write them.
+`_spec/conversions.json` contains the words and messages, and the encoders decide where to write them.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Completeness: TypeAlias = Literal["complete", "assumed", "truncated"]
 _FACTS = load_conversions()
 CUT: Final = "TruncatedStream"
 SUCCESS: Final = frozenset({"stop", "tool_calls"})  # after these, clients run even calls without arguments
-# Targets whose clients reject a reason that is not on their list.
+# Targets whose clients reject finish reasons that they do not know.
 _CLOSED: Final = frozenset({"ai-sdk-parts", "ai-sdk-ui"})
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An error for the client, created from an exception class in `streamweld.errors` or from one of streamweld's own
-    endings. The message contains data of the payload only if the upstream sent the error.
+    """An error for the client, created from an exception class in `streamweld.errors` or from a reason why a conversion
+    fails. The message contains data of the payload only if the upstream sent the error.
     """
 
     name: str
@@ -41,12 +41,12 @@ class Fault:
     type: str
     code: str
     sent: str | None = None
-    """The error as the upstream sent it. Set if the error is written in another form and the message does not contain
-    the whole error.
+    """The error as the upstream sent it, if the error is written in another form and the message does not contain the
+    whole error.
     """
 
     def keep_sent(self, payload: bytes) -> Fault:
-        """Store the payload that contained the upstream error, unless it only repeats the message."""
+        """Store the payload that contained the upstream error, unless the payload is identical to the message."""
         text = payload.decode("utf-8", "replace")
         return replace(self, sent=text if text and text != self.message else None)
 
@@ -59,7 +59,7 @@ class Fault:
     def is_cut(self) -> bool:
         """True if the only error is that the input ended too early.
 
-        Some targets have a separate ending for this case.
+        Some targets have a separate ending for a response that is only truncated.
         """
         return self.name == CUT
 
@@ -73,7 +73,8 @@ class Ending:
 
 
 def fault_of(name: str, message: str = "", kind: str | None = None, code: str | None = None) -> Fault:
-    """Create the error for the name of an exception class or of one of streamweld's own endings.
+    """Create the error for an entry of `faults` in `_spec/conversions.json`: the name of an exception class, or of a
+    reason why a conversion fails.
 
     If the upstream sent an error, `message`, `kind`, and `code` are those of that error.
     """
@@ -103,7 +104,7 @@ def sent_word(target: str, finished: Finished) -> str | None:
 
 def own_word(dialect: str, finished: Finished) -> str | None:
     """Return the finish reason exactly as sent, if the source has the same dialect and the reason still fits the
-    response. An unknown word is kept if clients accept any word.
+    response. An unknown reason is kept if clients accept any reason.
     """
     raw = finished.raw_reason
     unknown = None if dialect in _CLOSED else "other"

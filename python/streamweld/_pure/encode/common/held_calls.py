@@ -1,12 +1,12 @@
 """Holds back tool calls until it is known whether the server runs them itself.
 
-A Responses stream may contain a `function_call` together with its `function_call_output`. A client that receives such a
-call in another dialect would run it again. Therefore, each call waits until its result arrives, or until a part of
-another kind or the end of the response shows that the client has to run it. Later events of calls and tool results also
-wait, so that the order stays the same. The parser's limits also limit how much waits.
+A Responses stream may contain a `function_call` together with its `function_call_output`. After a conversion to another
+dialect, a client would run such a call again. Therefore, each call waits until its result arrives, or until a part of
+another kind or the end of the response shows that the client has to run the call. Later events of calls and tool
+results also wait, so that the order stays the same. The parser's limits also bound the amount of waiting content.
 
-A call to a tool of the request does not wait, because the client runs its own tools. These tools are known from the
-caller or from the opening event of the response, in which most servers repeat them.
+A call to a tool that the request defines does not wait, because the client runs its own tools. The caller can pass the
+request's tools, and most servers repeat them in the opening event of the response.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NOT_OPENING: Final = (False, False)
 
 
 def holds(source: str | None) -> bool:
-    """Return True if the source may also send the result of a call that looks like a call for the client."""
+    """Return True if servers of this dialect may run calls that are not marked as run by the provider."""
     return source == "responses"
 
 
@@ -60,18 +60,19 @@ class HeldCalls:
     __slots__ = ("_client_tools", "_events", "_executed", "_parts", "_undecided")
 
     def __init__(self, tools: Iterable[str] | None) -> None:
-        """Create an empty store. `tools`: the names of the request's tools, if the caller passed them."""
+        """Create an empty store. `tools` contains the names of the request's tools, if the caller passed them."""
         self._client_tools = set(tools or ())  # names of the tools that the client runs, as far as they are known
         self._events: list[tuple[Event | _Pieces, Opening]] = []
         self._undecided: dict[int, str] = {}  # held calls without a result: part number -> call id
-        # Call id -> heap of negated part numbers. Entries that no longer agree with `_undecided` are skipped.
+        # Call id -> heap of negated part numbers. Entries that are no longer in `_undecided` are ignored.
         self._parts: dict[str, list[int]] = {}
         self._executed: set[int] = set()  # part numbers of the calls that the server ran
 
     def add_client_tools(self, tools: object) -> None:
-        """Add the functions and free-form tools in the list of tools that a response repeats from its request.
+        """Add the functions and free-form tools from the list of the request's tools that a response repeats.
 
-        A namespace contains such a list. Tools of other types are not added, because the server may run them.
+        A tool of the type `namespace` contains another list of tools. Tools of other types are not added, because the
+        server may run them.
         """
         for tool in _objects(tools):
             for listed in _objects(tool.get("tools")) if tool.get("type") == "namespace" else (tool,):
@@ -80,9 +81,9 @@ class HeldCalls:
                     self._client_tools.add(name)
 
     def take(self, event: Event, opening: Opening) -> Iterator[tuple[Event, Opening]]:
-        """Return the events to write now, each with its `opening`. The given event may be held.
+        """Return the events to write now, each with its `opening`. The given event is not included if it is held.
 
-        `opening`: what a call's start event does not contain, namely whether the call is custom and whether the
+        `opening` contains two facts that a call's start event lacks: whether the call is custom, and whether the
         provider runs it.
         """
         if isinstance(event, ToolCallStarted) and not opening[1] and event.name not in self._client_tools:
@@ -168,7 +169,7 @@ class HeldCalls:
             self._events.append((_Pieces(event.part, event.choice, [event.arguments]), opening))
 
     def _as_executed(self, event: Event, opening: Opening) -> tuple[Event, Opening]:
-        """Return the event; if the server ran the call, mark the call as run by the provider."""
+        """Return the event, in which the call is marked as run by the provider if the server ran it."""
         if isinstance(event, ToolCallStarted) and event.part in self._executed:
             return event, (opening[0], True)
         if isinstance(event, ToolCall) and event.part in self._executed:

@@ -1,6 +1,7 @@
 """Converts log probabilities of text tokens between Chat and Responses, which use the same form in different places.
 
-Chat puts them in the choice (`logprobs.content`). Responses puts them in the text events and in the part (`logprobs`).
+Chat puts log probabilities in the choice (`logprobs.content`). Responses puts log probabilities in the text events and
+in the part (`logprobs`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ __all__ = ["Logprobs", "read_logprobs"]
 class Logprobs:
     """Log probabilities in an event's metadata.
 
-    `tokens`: the tokens as JSON, separated by commas. `others`: True if the metadata contains other members.
+    `tokens` contains the tokens as JSON, separated by commas. `others` is True if the metadata contains other members.
     """
 
     tokens: str
@@ -61,7 +62,7 @@ def read_logprobs(source: str | None, target: str, metadata: Mapping[str, Any] |
 def _token(entry: Any, unknown: Any) -> dict[str, Any] | None:
     """Return the members that every token has, or None if the entry lacks a token or a probability.
 
-    `unknown`: the value to use if `bytes` is missing.
+    `unknown` is the value to use if `bytes` is missing.
     """
     if not is_object(entry):
         return None

@@ -1,8 +1,8 @@
 """Records which parts of a response passed through unchanged, so that an encoder for the same dialect can continue the
 response.
 
-If another dialect is written, nothing passes through and the record stays empty. Each encoder decides how to use these
-facts.
+In a conversion to another dialect, nothing passes through and the record stays empty. Each encoder decides how to use
+this record.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class PassedThrough:
     """Describes the parts, items and events of one stream that passed through."""
 
     own: bool = False  # the source has the target's dialect, so its ids and indexes stay valid
-    # `at`: wire index of the part that the current start event opens. `index`: the same, or None if content was omitted
-    # or inserted, so that the index cannot be kept. `sub`: index of the part inside its item.
+    # `at` is the wire index of the part that the current start event opens. `index` is the same index, or None if the
+    # part needs a new index because content was omitted or inserted. `sub` is the index of the part inside its item.
     at: int | None = None
     index: int | None = None
     sub: int | None = None
@@ -43,7 +43,7 @@ class PassedThrough:
     sequence: int | None = 0  # number of the next event; None if the source does not number events
     next_index: int = 0  # one more than the highest index of an item that passed through
     added: Mapping[int, AddedItem] = field(default_factory=dict[int, Any])  # items that the stream opened, by index
-    # Items whose closing event passed through, as sent, by index.
+    # JSON of the items whose closing event passed through, as sent, by index.
     items: dict[int, Mapping[str, Any]] = field(default_factory=dict[int, Any])
     created: tuple[str | None] | None = None  # id of the response, once the event that opens it passed through
     unopened: bool = False  # the source has no opening event, so one is written before its first event

@@ -1,8 +1,8 @@
-"""Writes metadata that only its provider can use: signatures, encrypted reasoning and item ids.
+"""Writes metadata that only its provider can use, such as signatures, encrypted reasoning and item ids.
 
-This metadata is written only to fields that a client sends back to that provider: `providerMetadata` of the AI SDK,
-under the provider's name. When an AI SDK stream is converted to the provider's own dialect, the metadata is restored
-from `providerMetadata`.
+This metadata is written only to a field that a client sends back to the same provider: `providerMetadata` of the AI
+SDK, under the provider's name. When an AI SDK stream is converted to the provider's own dialect, the metadata is
+restored from `providerMetadata`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ _ENCRYPTED: Final = {"anthropic": "redactedData"}  # all other providers: `reaso
 
 
 def is_genuine(context: EncodeContext, provider: str, metadata: Mapping[str, Any] | None) -> bool:
-    """Return True if an AI SDK part has `providerMetadata` of this provider and therefore came from it."""
+    """Return True if an AI SDK part has `providerMetadata` of this provider, which shows that the part came from this
+    provider.
+    """
     return context.source in _AI_SDK and metadata is not None and is_object(metadata.get(provider))
 
 

@@ -1,7 +1,7 @@
 """Compares arguments as JSON values, because a source may repeat a call with differently formatted arguments.
 
-Some sources stream the arguments as the model wrote them, and later repeat them in another format. Such a repetition is
-not a correction. Whitespace, escapes, member order, and 1.0 versus 1 make no difference.
+Some sources stream the arguments as the model wrote them, and later repeat them in another format. A repetition in
+another format is not a correction. Whitespace, escapes, member order, and 1.0 versus 1 make no difference.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes one response to a target with sequential blocks: its opening events, its parts and its ending.
 
 The base class decides which events open a response and whether the response is complete. Subclasses write opening
-events, endings and errors; `Blocks` decides the order of the parts.
+events, endings and errors, and `Blocks` decides the order of the parts.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class SequentialAnswer:
             if self.context.broken:
                 return  # waiting text contradicts text that was already written
             if reason == "tool_calls" and not self.blocks.client_calls:
-                # No call is left to run, because every call has a result or lacks a name.
+                # The client has no calls to run, because every call has a result or lacks a name.
                 reason = "other" if self.blocks.answered else "error"
                 word = finish_word(self.target, reason)
         if word is None:
@@ -132,7 +132,7 @@ class SequentialAnswer:
 
     @abstractmethod
     def write_end(self, word: str, finished: Finished, counts: Counts | None) -> None:
-        """Write the ending of a complete response. `word`: the target's word for the finish reason."""
+        """Write the ending of a complete response. `word` is the target's word for the finish reason."""
 
     @abstractmethod
     def write_fault(self, fault: Fault, counts: Counts | None) -> None:
@@ -146,9 +146,9 @@ class SequentialAnswer:
         return choice == self._choice
 
     def _note(self, event: Event) -> None:
-        """Record the loss of the metadata of a start event or a delta (log probabilities).
+        """Record the loss of metadata of a start event or a delta, such as log probabilities.
 
-        AI SDK sources repeat such metadata in the closing event of the part.
+        AI SDK sources repeat the metadata of start events and deltas in the closing event of the part.
         """
         is_written = self.writes_unmodelled and self.context.passed.own and event.type in _STARTED
         if event.type in _PASSING and self.context.source not in _AI_SDK and not is_written:

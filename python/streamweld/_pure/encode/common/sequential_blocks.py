@@ -1,10 +1,10 @@
-"""Arranges interleaved parts as a sequence of blocks, for targets that allow one open block at a time (Anthropic, AI
+"""Writes interleaved parts as a sequence of blocks, for targets that allow only one open block at a time (Anthropic, AI
 SDK).
 
 An open block of text is closed when another part follows, and the text may continue in a new block. A tool call stays
-open until it is complete. Meanwhile, other parts wait in order, so that parallel calls are never mixed. Calls are
-written in the order in which they were announced. The parser's limits also bound the amount of waiting content. A
-`Writer` writes the bytes.
+open until it is complete. While a call is open, other parts wait in order, so that parallel calls are never mixed.
+Calls are written in the order in which they were announced. The parser's limits also bound the amount of waiting
+content. A `Writer` writes the bytes.
 """
 
 from __future__ import annotations
@@ -101,7 +101,10 @@ class Block:
 
 @dataclass(slots=True)
 class UnmodelledBlock:
-    """A block that no streamweld event represents, as sent. It waits in the queue while another block is open."""
+    """A source's block that no streamweld event represents, as sent.
+
+    The block waits in the queue while another block is open.
+    """
 
     start: str
     deltas: list[str] = field(default_factory=list[str])
@@ -115,11 +118,14 @@ class Writer(Protocol):
 
     corrects: bool  # the closing event of a call repeats its arguments, and clients use these
     runs_calls: bool  # the target can represent calls that the client does not run, and their results
-    # Clients of the dialect accept several open blocks, which a source of the same dialect may send.
+    # True if clients of the dialect accept several open blocks, which a source of the same dialect may send.
     side_by_side: bool
 
     def open(self, block: Block) -> None:
-        """Write the start event of a block. `block.done`: the closing event of the part, if it has already arrived."""
+        """Write the start event of a block.
+
+        `block.done` is the closing event of the part, if that event has already arrived.
+        """
         ...
 
     def piece(self, block: Block, text: str) -> None:
@@ -135,8 +141,8 @@ class Writer(Protocol):
         ...
 
     def over(self, block: Block) -> None:
-        """Write the rest of the part's closing event. Called once per part, after its block was closed, if it has a
-        block.
+        """Write the content of the part's closing event that `close` did not write. Called once for each part, after
+        the part's last block, if any, was closed.
         """
         ...
 
@@ -145,18 +151,21 @@ class Writer(Protocol):
         ...
 
     def close_call(self, call: ToolCall, text: str) -> bool:
-        """Write the end of an open call. The call may be incomplete. `text`: the call's arguments.
+        """Write the end of an open call. The call may be incomplete. `text` contains the call's arguments.
 
         Returns False if the block must stay open until the response ends.
         """
         ...
 
     def whole_call(self, call: ToolCall) -> None:
-        """Write a whole call, from its start to its end."""
+        """Write all events of a complete call."""
         ...
 
     def write_standalone(self, event: StandalonePart, call: ToolCall | None) -> None:
-        """Write a source, a file, or a tool result. `call`: the call of the result, if the call was written."""
+        """Write a source, a file, or a tool result.
+
+        `call` is the call that a tool result belongs to, if that call was written.
+        """
         ...
 
     def broken_off(self, block: Block) -> None:
@@ -168,8 +177,8 @@ class Writer(Protocol):
         ...
 
     def contradicted(self) -> None:
-        """End the stream, because the upstream changed or retracted what was already written. The target cannot express
-        that.
+        """End the stream with an error, because the upstream changed or retracted content that was already written, and
+        the target cannot express such a change.
         """
         ...
 
@@ -198,13 +207,14 @@ class Blocks:
         self._active: Block | None = None
         self._parts: dict[int, Block] = {}  # parts that are not finished
         self._queue: deque[Block | StandalonePart] = deque()
-        # Heap of the unfinished calls by part number. Part numbers follow the order of the calls' first fragments.
+        # Heap of the unfinished calls by part number. A lower part number means that the call's first fragment arrived
+        # earlier.
         self._turns: list[tuple[int, Block]] = []
         self._ids: dict[str, Block] = {}  # unfinished calls, by the id with which they were announced
         self._unwritten_calls: dict[str, Block] = {}  # complete calls that have not been written yet, by id
         self._calls: dict[str, ToolCall] = {}  # written calls, needed for their results
-        # Complete calls that are written at the end, unless their result arrives. A call with a result must not be run
-        # again.
+        # Complete calls that are written at the end of the response, unless their result arrives before. The client
+        # must not run a call that already has a result.
         self._unanswered: dict[str, Block] = {}
         self.client_calls = 0
         self.answered = False  # a call was omitted because its result arrived
@@ -234,7 +244,7 @@ class Blocks:
                 pass
 
     def finish(self) -> None:
-        """End a complete response: close the open block and write all waiting content."""
+        """End a complete response by closing the open block and writing all waiting content."""
         while self._active is not None:
             block, self._active = self._active, None
             self._writer.close(block)
@@ -245,14 +255,14 @@ class Blocks:
             self._write(block)
 
     def has_empty_cut_call(self) -> bool:
-        """Return True if `finish` would close a call that clients would run although its arguments may be missing.
+        """Return True if `finish` would close a truncated call without arguments, which clients would run.
 
-        Here, a call is opened only with the first piece of its arguments, so this method always returns False.
+        In this class, a call is opened only with the first piece of its arguments, so this method always returns False.
         """
         return False
 
     def abandon(self) -> None:
-        """End an incomplete response: write the waiting text that was received, but do not start calls."""
+        """End an incomplete response. Waiting text is written, but no waiting call is started."""
         block, self._active = self._active, None
         if block is not None:
             self._writer.broken_off(block)
@@ -372,7 +382,7 @@ class Blocks:
             self._go_on()
 
     def _may_be_answered(self) -> bool:
-        """Return True if results may follow in the same stream.
+        """Return True if the results of calls may follow in the same stream.
 
         A UI message continues after its calls, so only the end of the response shows which calls the client must run.
         """
@@ -415,10 +425,10 @@ class Blocks:
 
     @property
     def _renames(self) -> bool:
-        """Whether a name that differs from the one already written is accepted.
+        """Whether a call may be closed with a name that differs from the name already written.
 
-        It is if the target's closing event contains the name and the source has the same dialect. The closing event of
-        the source may then have passed through, so that clients may already have the new name.
+        This is the case if the target's closing event contains the name and the source has the same dialect. The
+        closing event of the source may then have passed through, so that clients may already have the new name.
         """
         return self._writer.corrects and self._context.passed.own
 
@@ -460,8 +470,8 @@ class Blocks:
     # The queue
 
     def _waits(self, block: Block) -> bool:
-        """Return True if the block must wait, because another call is open or a call that was announced earlier is not
-        finished.
+        """Return True if the block must wait because another call is open, or because a call that was announced earlier
+        is not finished.
         """
         active = self._active
         if active is not None and active is not block and active.kind == "call":
@@ -473,7 +483,7 @@ class Blocks:
         return block.has_turn and not (block.over or block.out) and self._turns[0][1] is not block
 
     def _give_turn(self, block: Block, part: int, *, waits: bool) -> None:
-        """Announce a call. `waits`: true if calls that are announced later wait for this call."""
+        """Announce a call. `waits` is true if calls that are announced later wait for this call."""
         block.turn = part
         block.has_turn = waits
         if waits:
@@ -491,7 +501,7 @@ class Blocks:
             self._queue.appendleft(following)
 
     def _is_over(self, block: Block) -> None:
-        """Mark a call that is not written as finished."""
+        """Mark a call as finished although it is not written."""
         self._take_turn(block)
         self._go_on()
 

@@ -1,8 +1,9 @@
 """Writes blocks in the dialect of their source: opens, continues and closes each block where the source did.
 
-Replaces the queue in `Blocks`. Some sources open a block while another is open, although clients of the dialect support
-only one open block. The first block then stays open until the source closes it, and the others wait in the order in
-which they started. A call that cannot be written as it arrives is written whole at its end, as in `Blocks`.
+Replaces the queue in `Blocks`. Some sources open a block while another block is open, although clients of the dialect
+support only one open block. In that case, the first block stays open until the source closes it, and the other blocks
+wait in the order in which they started. As in `Blocks`, a call that cannot be written as it arrives is written when it
+is complete.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class SourceBlocks(Blocks):
         return block if block in self._open_blocks else None
 
     def cites_late(self, part: int) -> None:
-        """Record that the annotations of a part that is not open are written when its block closes."""
+        """Record that an annotation arrived while the part was not open, so it is written when the block closes."""
         block = self._parts.get(part)
         if block is not None:
             block.cites_late = True
@@ -98,9 +99,9 @@ class SourceBlocks(Blocks):
         return not (block is self._reserved or block in self._open_blocks) and self._is_taken()
 
     def _is_taken(self) -> bool:
-        """Return True if no block may be opened, because another one is open.
+        """Return True if no block may be opened because another block is open.
 
-        A block whose stop event has passed through no longer counts.
+        A block whose stop event has passed through counts as closed.
         """
         if self._writer.side_by_side:
             return False
@@ -111,7 +112,7 @@ class SourceBlocks(Blocks):
     def _go_on(self) -> None:
         """Write the waiting parts as long as a block may be opened.
 
-        Writes nothing if the upstream contradicted written text.
+        Writes nothing if the upstream contradicted text that was already written.
         """
         while self._queue and not (self._context.broken or self._is_taken()):
             block = self._queue.popleft()

@@ -1,4 +1,4 @@
-"""Replaces tool call ids that the target's API would reject in a history. The new id encodes the old one.
+"""Replaces tool call ids that the target's API would reject in a history. The new id encodes the old id.
 
 Some gateways generate ids such as `functions.add:0`. Such an id works in a stream, but a client of another API cannot
 send it in its next request: Anthropic allows only letters, digits, `_` and `-`. With `tool_ids="target"`, a converter
@@ -29,8 +29,8 @@ _WORD: Final = re.compile(r"[A-Za-z0-9_-]*")
 class ToolIds:
     """Stores the renamed ids of one stream.
 
-    `word_only`: True if an id may contain only letters, digits, `_` and `-`. `most`: the maximum number of characters,
-    or None without a limit.
+    `word_only` is True if an id may contain only letters, digits, `_` and `-`. `most` is the maximum number of
+    characters, or None if there is no limit.
     """
 
     __slots__ = ("_mint", "_most", "_target_ids", "_word_only")
@@ -78,7 +78,8 @@ def source_tool_id(call_id: str) -> str:
 
     Any other id is returned unchanged.
 
-    If the old id was too long to be escaped, the new id does not contain it; look it up in `StreamConverter.tool_ids`.
+    If the old id was too long to be escaped, the new id does not contain it, and the old id must be looked up in
+    `StreamConverter.tool_ids`.
 
     >>> source_tool_id("swid_functions_2eadd_3a0")
     'functions.add:0'

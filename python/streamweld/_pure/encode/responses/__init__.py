@@ -213,8 +213,8 @@ class Responses:
         return self._called or any(isinstance(item, CallItem) and item.could_be_run() for item in items)
 
     def _why_unfinished(self) -> str | None:
-        """Return why the response is incomplete: the reason of the last incomplete call, or None. Calls whose item the
-        source itself closed are skipped.
+        """Return the reason of the last incomplete call as the reason why the response is incomplete, or None. Calls
+        whose item the source itself closed are ignored.
         """
         ended = self._context.passed.ended
         return next((why for part, why in reversed(self._unfinished) if part not in ended), None)
@@ -231,8 +231,8 @@ class Responses:
         # that no truncated call is delivered.
         if self._context.cut_ending == "incomplete":
             self._close_all()
-        # OpenResponses puts the code and message in `error`; OpenAI puts them next to `error`. Clients of either kind
-        # find them.
+        # The event contains the code and message twice, because OpenResponses clients read them in `error` and OpenAI
+        # clients read them next to `error`.
         code, message = quoted(fault.code), quoted(fault.message)
         error_object = members(type=quoted(fault.type), code=code, message=message, param="null")
         self._wire.event("error", f'"error":{error_object},"code":{code},"message":{message},"param":null')
@@ -275,7 +275,7 @@ class Responses:
 
     def _end_idle_items(self, status: ItemStatus = "completed", but: Key | None = None) -> None:
         """End the items whose parts have all ended, because other output follows. If `status` is `incomplete`, end all
-        items. `but`: the key of an item that continues. Does nothing if the source has another dialect.
+        items. `but` is the key of an item that continues. Does nothing if the source has another dialect.
         """
         for part in self._context.passed.ended.collected():
             if part in self._holder_of:
@@ -290,7 +290,8 @@ class Responses:
     def _end_resumed(self) -> None:
         """Write a second `output_item.done` event for each resumed item.
 
-        This is done only at the end, because an item can be resumed once for each of its parts.
+        The second `output_item.done` events are written only at the end, because an item can be resumed once for each
+        of its parts.
         """
         still_open: list[Holder] = []
         for holder in self._resumed:
@@ -314,7 +315,9 @@ class Responses:
             self._idle[holder.key] = holder
 
     def _new_index(self, part: int, sent: int | None = None) -> int:
-        """Return the index for a new item: `sent`, unless another item already has it, and otherwise the next index."""
+        """Return `sent` as the index of a new item, or the next free index if another item already has the index
+        `sent`.
+        """
         self._next = max(self._next, self._context.passed.next_index)
         index = self._index[part] = self._next if sent is None or sent in self._taken else sent
         self._context.passed.moved = sent not in (None, index)
@@ -325,8 +328,8 @@ class Responses:
     # Text
 
     def _text_started(self, event: TextStarted | RefusalStarted) -> None:
-        """If the source has the same dialect, open the item where the source opens it. Otherwise, the first text opens
-        the item.
+        """If the source has the same dialect, open the item where the source opens it. If the source has another
+        dialect, the first text opens the item.
         """
         if self._context.passed.own:
             self._own_part(event.part, TEXT if isinstance(event, TextStarted) else REFUSAL)
@@ -346,7 +349,7 @@ class Responses:
         self._end_idle_items(but=key)
         holder = self._holders.get(key)
         if holder is None and passed.index is not None and key in self._left:
-            # An item that ended because another item followed may continue. It is then resumed.
+            # An item that was ended because another item followed is resumed if the source continues it.
             holder = self._left.pop(key)
             if not holder.resumed:
                 holder.resumed = True
@@ -375,9 +378,10 @@ class Responses:
             self._items[part] = TextItem(holder, shape, sub)
 
     def _sent_item(self, kind: str) -> AddedItem | None:
-        """Return the item of that kind that the source opened at the current index, or None.
+        """Return the item of the given kind that the source opened at the current index, or None.
 
-        Of several items, the one with the current id is returned, otherwise the last one.
+        If there are several items of that kind, returns the one with the current id, or the last one if no item has
+        that id.
         """
         passed = self._context.passed
         item = None if passed.at is None else passed.added.get(passed.at)
@@ -417,7 +421,10 @@ class Responses:
             self._text_item(event).delta(event.text, logprobs)
 
     def _takes_logprobs(self, event: Event) -> bool:
-        """Store the log probabilities of a text part. Return True if the event's metadata contains nothing else."""
+        """Store the log probabilities of a text part.
+
+        Return True if the event's metadata contains only log probabilities.
+        """
         if not isinstance(event, TextStarted | TextDelta | TextDone) or not event.provider_metadata:
             return False
         found = read_logprobs(self._context.source, _TARGET, event.provider_metadata)

@@ -1,5 +1,4 @@
-"""Writes the output items of a Responses stream. Each item is opened once and filled, and has the same id and index
-throughout.
+"""Writes the output items of a Responses stream. Each item is opened once, and keeps its id and index until it ends.
 
 The encoder determines which item an event belongs to and when an item ends.
 """
@@ -36,7 +35,7 @@ class Wire:
         self._context = context
 
     def event(self, kind: str, fields: str) -> None:
-        """Write one event. `fields`: the members that follow the type and the number."""
+        """Write one event. `fields` contains the members that follow the type and the sequence number."""
         number = self._number()
         self._context.frames.named(kind, f'{{"type":"{kind}",{number}{fields}}}')
 
@@ -97,7 +96,7 @@ class Holder:
     )
 
     def __init__(self, wire: Wire, shape: Shape, identity: str | None, index: int, *, announced: bool = False) -> None:
-        """Create an item. `announced`: whether its opening event was already written."""
+        """Create an item. `announced` is true if the item's opening event was already written."""
         self.wire = wire
         self.identity = "null" if identity is None else quoted(identity)
         self.index = index
@@ -117,7 +116,9 @@ class Holder:
             wire.event("response.output_item.added", f'{self.at},"item":{self._item("in_progress")}')
 
     def free_sub(self, shape: Shape, sent: int | None = None) -> int:
-        """Return the index for a new part: `sent`, unless another part already has it, and otherwise the next index."""
+        """Return `sent` as the index of a new part, or the next free index if another part already has the index
+        `sent`.
+        """
         member = shape.holder or "content"
         return sent if sent is not None and sent not in self.parts.get(member, ()) else self._next.get(member, 0)
 
@@ -192,7 +193,7 @@ class TextItem:
     def close_part(self, citations: Sequence[Citation] = (), *, closed: bool = False) -> None:
         """Write the closing events of the part.
 
-        The text in these events replaces the deltas. `closed`: whether the events were already written.
+        The text in these events replaces the deltas. `closed` is true if these events were already written.
         """
         text = quoted(self.written_text.text() if self.whole is None else self.whole)
         shape = self._shape
@@ -264,7 +265,7 @@ class CallItem:
     def __init__(
         self, wire: Wire, shape: CallShape, identity: str | None, index: int, names: Mapping[str, str]
     ) -> None:
-        """Create a call. `names`: the item's `call_id` and `name`."""
+        """Create a call. `names` contains the item's `call_id` and `name`."""
         item_id = "null" if identity is None else quoted(identity)
         self._wire = wire
         self._shape = shape

@@ -1,6 +1,6 @@
 """Writes the response object of the Responses API, with all members that the published schema requires.
 
-Members that repeat the request get the API's default values, because a converter does not have the request.
+Members that repeat the request contain the API's default values, because a converter does not receive the request.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ class Resource:
         self._created = self._created if started.created is None else started.created
 
     def take(self, payload: bytes) -> None:
-        """Store the response object of the current event, if it has one, to keep its members unchanged."""
+        """Store the response object of the current event, if there is one, so that its members can be written
+        unchanged.
+        """
         try:
             event: object = loads_raw(payload.decode("utf-8", "replace"))
         except ValueError:
@@ -97,8 +99,8 @@ class Resource:
     ) -> str:
         """Return the object as JSON.
 
-        `output`: the items by index. `ended`: the items whose closing event passed through, as sent. `incomplete`: the
-        reason. `error`: code and message.
+        `output` contains the items by index. `ended` contains the items whose closing event passed through, as sent.
+        `incomplete` is the reason for an incomplete response. `error` is a code and a message.
         """
         details = "null" if incomplete is None else members(reason=quoted(incomplete))
         failure = "null" if error is None else members(code=quoted(error[0]), message=quoted(error[1]))
@@ -144,7 +146,7 @@ class Resource:
 
 
 class _RepeatedItems:
-    """Finds the items that the source repeats, by their identifying members."""
+    """The items that the source repeats in its response object, found by their identifying members."""
 
     __slots__ = ("_by_identity", "_output")
 
@@ -181,7 +183,7 @@ def _id(identity: str | None) -> str:
 def usage_json(counts: Counts) -> str:
     """Return the usage object. The schema requires numbers, so unknown counts are written as 0."""
     total = counts.total if counts.total is not None else (counts.input or 0) + (counts.output or 0)
-    # The published schema requires the first of these two; OpenAI's client (3.54) requires both.
+    # The published schema requires `cached_tokens`. OpenAI's client (3.54) also requires `cache_write_tokens`.
     details = members(cached_tokens=str(counts.cached or 0), cache_write_tokens=str(counts.cache_write or 0))
     return members(
         input_tokens=str(counts.input or 0),

@@ -8,7 +8,7 @@ pub(crate) fn frame<'w>(to: &'w mut Writer, kind: &str) -> &'w mut Writer {
     to.data().raw("{\"type\":\"").raw(kind).raw("\"")
 }
 
-/// Writes a string member that follows another member. `name` is already quoted.
+/// Writes a comma and a string member. `name` includes its quotes.
 pub(crate) fn member<'w>(to: &'w mut Writer, name: &str, text: &str) -> &'w mut Writer {
     to.raw(",").raw(name).raw(":").string(text)
 }
@@ -56,8 +56,8 @@ pub(crate) fn counted(to: &mut Writer, counts: &[(&str, Option<i64>)]) {
     }
 }
 
-/// Returns the number of uncached input tokens and the number of output tokens that are not reasoning. Each is `None`
-/// if the counts do not contain it.
+/// Returns the number of uncached input tokens and the number of output tokens that are not reasoning. Returns `None`
+/// for a number that the counts do not contain.
 pub(crate) fn shares(counts: &Counts) -> (Option<i64>, Option<i64>) {
     let cached = counts.cached.unwrap_or(0);
     let cached = cached.saturating_add(counts.cache_write.unwrap_or(0));

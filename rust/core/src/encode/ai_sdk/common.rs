@@ -1,7 +1,8 @@
 //! Writes the content that both AI SDK protocols represent in the same way: text and reasoning blocks, complete and
 //! incomplete calls, and sources and files.
 //!
-//! The tool chunks and the events that open and end a response differ, so each protocol writes them (`Protocol`).
+//! Tool chunks, and the events that open and end a response, differ between the protocols and are written by the
+//! implementations of `Protocol`.
 
 use crate::encode::ai_sdk::chunk::end;
 use crate::encode::ai_sdk::chunk::frame;
@@ -33,7 +34,7 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::mem;
 
-/// Media type to write for a file whose type is unknown: both schemas require a media type.
+/// Media type for a file whose type is unknown, because both schemas require a media type.
 pub(crate) const OCTETS: &str = "application/octet-stream";
 
 /// Writes the chunks that differ between the two protocols.
@@ -61,10 +62,10 @@ pub(crate) trait Protocol: Debug + Default + Send {
     /// Writes the next piece of a call's input.
     fn call_delta(to: &mut Writer, call_id: &str, text: &str);
 
-    /// Writes the end of a call's input. The end does not mean that the call is valid.
+    /// Writes the end of a call's input. A call may be invalid even though its input has ended.
     fn call_end(to: &mut Writer, call_id: &str);
 
-    /// Writes the call with all of its arguments; `text` must be a JSON object.
+    /// Writes the call with all of its arguments. `text` must be a JSON object.
     fn call_whole(to: &mut Writer, call: &Call<'_>, text: &str, metadata: Option<&str>);
 
     /// Writes a call that clients must not run, because it is invalid or incomplete.
@@ -105,8 +106,8 @@ impl<P: Protocol> Answer for AiSdk<P> {
         if !context.passed.finished.is_empty() {
             return P::mark_end(&mut context.writer);
         }
-        // The response is complete but these calls are not, so readers must treat them as invalid. If a limit truncated
-        // the response, the finish reason already shows that.
+        // An incomplete call in a complete response is written as invalid, so that no client runs it. If a limit
+        // truncated the response, the finish reason already shows that the call is incomplete.
         for call in mem::take(&mut self.cut) {
             if !matches!(finish.reason, "length" | "content_filter") {
                 P::call_refused(&mut context.writer, &call, "incomplete");
@@ -159,7 +160,7 @@ impl<P: Protocol> BlockWriter for AiSdk<P> {
             .item
             .clone()
             .unwrap_or_else(|| context.mint.make(kind));
-        // If the block has already ended without text, its metadata is known here.
+        // If the block ended without text, its closing event has already arrived and contains the metadata.
         let metadata = take_part_metadata(context, block, done.filter(|done| done.is_empty));
         let to = member(frame(&mut context.writer, start), "\"id\"", &block.mark);
         end(write_provider_metadata(to, metadata.as_deref()));
@@ -302,7 +303,7 @@ impl<P: Protocol> AiSdk<P> {
     }
 }
 
-/// Returns the metadata in a part's closing event, once. Later calls for the same part return `None`.
+/// Returns the metadata in a part's closing event. Returns `None` if this metadata was already returned for the part.
 fn take_part_metadata(
     context: &mut EncodeContext,
     block: &mut Block,
@@ -365,7 +366,8 @@ fn media_type(kind: &str) -> &'static str {
     }
 }
 
-/// Writes citations as sources if they identify a page or a document. A source has no position in the text.
+/// Writes citations of pages and documents as sources. The citation's position in the text is lost, because a source
+/// has no member for it.
 fn cite<P: Protocol>(context: &mut EncodeContext, annotations: &str) {
     let list = Raw {
         text: annotations,

@@ -35,7 +35,7 @@ pub(crate) struct Parts;
 
 const NAME: &str = "ai-sdk-parts";
 const DAY: i64 = 86_400;
-/// The first second of year 1 and of year 10000, in seconds since 1970.
+/// Unix times with a four-digit year: from the start of year 1 until the start of year 10000.
 const YEARS: std::ops::Range<i64> = -62_135_596_800..253_402_300_800;
 
 impl Protocol for Parts {
@@ -56,7 +56,7 @@ impl Protocol for Parts {
     }
 
     fn finish(context: &mut EncodeContext, word: &str, finish: &Finish) {
-        // A source in the same dialect reports only the unified reason.
+        // For a source in the same dialect, `finish.raw` is the unified reason and is not repeated as `raw`.
         let raw = finish.raw.as_deref().filter(|_| !context.passed.own);
         finished(context, word, raw);
     }
@@ -143,7 +143,8 @@ impl Protocol for Parts {
     fn file(to: &mut Writer, media_type: &str, data: Option<&str>, url: Option<&str>) {
         let to = member(frame(to, "file"), "\"mediaType\"", media_type).raw(",\"data\":");
         end(match data {
-            // This is the form of specification V4, which @ai-sdk/gateway reads. V3 has no form for a URL.
+            // Specification V4 puts `data` or `url` in a nested object, which @ai-sdk/gateway reads. V3 cannot
+            // represent a URL.
             Some(data) => member(to.raw("{\"type\":\"data\""), "\"data\"", data).raw("}"),
             None => member(
                 to.raw("{\"type\":\"url\""),

@@ -1,5 +1,5 @@
-//! Writes the UI message stream of the AI SDK, version 1, which `useChat` reads. It has one step and ends with
-//! `[DONE]`.
+//! Writes the UI message stream of the AI SDK, version 1, which `useChat` reads. The written stream has one step and
+//! ends with `[DONE]`.
 //!
 //! The schema is strict: clients reject chunks with unknown members.
 
@@ -37,7 +37,7 @@ pub(crate) struct Ui;
 
 impl Protocol for Ui {
     const TARGET: &'static str = "ai-sdk-ui";
-    /// False, because clients treat a part that was never ended as incomplete.
+    /// Open parts are not ended before an error, because clients treat a part without an end as incomplete.
     const ENDS_WHAT_BROKE: bool = false;
 
     fn start(context: &mut EncodeContext, opening: Opening<'_>) {
@@ -93,7 +93,8 @@ impl Protocol for Ui {
         end(member(to, "\"inputTextDelta\"", text));
     }
 
-    /// The protocol has no chunk for the end of a call's input; `tool-input-available` ends it.
+    /// The protocol has no chunk for the end of a call's input, because `tool-input-available` contains the complete
+    /// input.
     fn call_end(_: &mut Writer, _: &str) {}
 
     fn call_whole(to: &mut Writer, call: &Call<'_>, text: &str, metadata: Option<&str>) {

@@ -1,8 +1,8 @@
 //! Writes the tool calls of one choice as elements of `delta.tool_calls`, one call after another.
 //!
-//! openai-python parses the arguments of a call as soon as an element of another call arrives. So a call is written
-//! only when the arguments of the call before it are complete: they are one JSON object, or the call has ended. Until
-//! then, the call waits. Calls are written in the order in which they were announced. The parser's limits also bound
+//! openai-python parses the arguments of a call as soon as an element of another call arrives. Therefore, a call waits
+//! until the arguments of the previous call are complete, which means that they form one JSON object or that the
+//! previous call has ended. Calls are written in the order in which they were announced. The parser's limits also bound
 //! the amount of waiting text.
 
 use crate::encode::chat::chunk::ChunkHead;
@@ -17,7 +17,8 @@ use crate::model::small_map::Set;
 use std::collections::BTreeSet;
 use std::mem;
 
-/// How much of a call has been written. A call moves through these states from top to bottom, and may skip some.
+/// How much of a call has been written. A call moves through the states in the order in which they are listed, and may
+/// skip some.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     /// Nothing was written. The call can be written only once it is complete.
@@ -25,18 +26,18 @@ enum State {
     Held,
     /// Nothing was written. The call can be written only once its arguments are complete.
     Late,
-    /// Nothing was written. The call waits for its turn.
+    /// Nothing was written. The call waits until the calls before it are written.
     Waiting,
     /// The id, the name, and `written_text` were written.
     Begun,
-    /// Like `Begun`, but the upstream reset the arguments, so that only those in the final event are valid.
+    /// Like `Begun`, but the upstream reset the arguments, so only the arguments in the final event are valid.
     Reset,
-    /// The call was truncated, and everything received of it was written. No other call is written before the finish
+    /// The call was truncated, and all of it that arrived was written. No other call is written before the finish
     /// reason.
     Cut,
     /// Everything except the text in `waits` was written, and the call has ended.
     Ended,
-    /// Nothing was written. The call is complete and waits for its turn.
+    /// Nothing was written. The call is complete, and waits until the calls before it are written.
     Whole,
 }
 
@@ -63,7 +64,7 @@ struct OpenCall {
 #[derive(Debug)]
 pub(crate) struct Contradicted;
 
-/// Writes one entry of `tool_calls` per chunk, for one choice.
+/// Writes chunks for one choice, each with one element of `tool_calls`.
 pub(crate) struct CallOutput<'p> {
     pub(crate) context: &'p mut EncodeContext,
     pub(crate) head: &'p mut ChunkHead,
@@ -75,11 +76,12 @@ pub(crate) struct CallOutput<'p> {
 pub(crate) struct Calls {
     /// Calls by part number, until they are completely written.
     open: Map<u32, OpenCall>,
-    /// The call whose entry in `tool_calls` was written last, until the call ends.
+    /// The call whose element was written last. `None` after that call has ended.
     current: Option<u32>,
-    /// Part numbers of the calls that have not begun. They follow the order of the calls' first fragments.
+    /// Part numbers of the calls that have not begun. A lower part number means that the call's first fragment arrived
+    /// earlier.
     turns: BTreeSet<u32>,
-    /// Part numbers of begun calls whose text waits, because another call is being written.
+    /// Part numbers of begun calls with waiting text, because another call is being written.
     late: BTreeSet<u32>,
     /// Index of the next call, higher than that of every started call.
     next: i64,
@@ -89,18 +91,18 @@ pub(crate) struct Calls {
     pub(crate) written: usize,
     /// Ids of the written calls for which the stream contains no result, so that the client must run them.
     pub(crate) unanswered: Set<String>,
-    /// True if a call was written without arguments although its arguments may be missing.
+    /// True if a truncated call was written without arguments.
     pub(crate) has_empty_cut_call: bool,
 }
 
 impl OpenCall {
-    /// Returns true if another call can be written now. Either clients have received all arguments of this call, or its
-    /// text is free-form. Free-form text has no end of its own, and clients do not parse it.
+    /// Returns true if another call can be written now. Clients must have received all arguments of this call, unless
+    /// its text is free-form. The end of free-form text cannot be detected, and clients do not parse such text.
     fn gives_way(&mut self) -> bool {
         self.custom || (self.state != State::Reset && self.is_object())
     }
 
-    /// Returns true if the received text is one complete JSON object. Every piece of it is scanned once.
+    /// Returns true if the received text is one complete JSON object. Scans each piece of text only once.
     fn is_object(&mut self) -> bool {
         let json = self.json.get_or_insert_default();
         for text in [&self.written_text, &self.waits] {
@@ -132,7 +134,7 @@ impl Calls {
         !(self.turns.is_empty() && self.late.is_empty())
     }
 
-    /// Returns true if a call waits for its turn although it could be written on its own.
+    /// Returns true if a call waits only because earlier calls must be written first.
     pub(crate) fn has_lost(&self) -> bool {
         let mut states = self.open.values().map(|call| call.state);
         states.any(|state| matches!(state, State::Waiting | State::Whole))
@@ -209,7 +211,7 @@ impl Calls {
         }
     }
 
-    /// Records a piece of arguments whose original bytes passed through. Returns false and changes nothing if its call
+    /// Records a piece of arguments whose original bytes passed through. Returns false and changes nothing if the call
     /// has not begun.
     pub(crate) fn keep(&mut self, part: u32, text: &str) -> bool {
         let call = self.open.get_mut(&part);
@@ -257,7 +259,7 @@ impl Calls {
         self.go_on(to);
     }
 
-    /// Writes the rest of a call that has ended, and the calls whose turn it is now.
+    /// Writes the rest of a call that has ended, and the calls that no longer have to wait.
     pub(crate) fn close(
         &mut self,
         to: &mut CallOutput<'_>,
@@ -291,7 +293,7 @@ impl Calls {
         if !is_current && rest.is_some_and(|rest| begun.is_empty_end(rest)) {
             rest = None;
         }
-        // A call that is truncated or is not JSON ends with the text that was streamed.
+        // If the final arguments of a truncated or invalid call do not continue the streamed text, nothing is added.
         let rest = rest.unwrap_or_default();
         if call.is_cut() && is_current {
             begun.state = State::Cut;
@@ -304,7 +306,8 @@ impl Calls {
         Ok(())
     }
 
-    /// Writes the calls that waited for a truncated call. If the stream ends with an error, they are not written.
+    /// Writes the calls that waited for a truncated call. If the stream ends with an error, these calls are not
+    /// written.
     pub(crate) fn finish(&mut self, to: &mut CallOutput<'_>) {
         if let Some(part) = self.current
             && self
@@ -342,7 +345,7 @@ impl Calls {
 
     /// Writes a whole call that has not begun, or queues it until no other call has to be written first.
     fn close_unwritten(&mut self, to: &mut CallOutput<'_>, call: &Call<'_>) {
-        // A source of the same dialect sent the truncated call. If the input was truncated, too, the call is omitted.
+        // A truncated call from a source of the same dialect is written as sent, unless the input itself was truncated.
         let is_kept = to.context.passed.own && !to.context.cut && call.is_cut();
         let is_kept = is_kept && !(call.is_nameless() || call.provider_executed);
         if !is_kept && !to.context.writes(call) {

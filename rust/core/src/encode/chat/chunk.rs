@@ -1,4 +1,4 @@
-//! Writes what every Chat chunk contains: the members before the delta, and the end after it.
+//! Writes the parts that all Chat chunks have in common: the members before the delta, and the members after it.
 
 use crate::encode::chat::list_indexes::Indexed;
 use crate::encode::chat::list_indexes::ListIndexes;
@@ -21,14 +21,14 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::mem;
 
-/// Size, in bytes, above which the unknown members of a chunk are written only once. One chunk may be rewritten as many
-/// chunks.
+/// Size, in bytes, above which the unknown members of a source chunk are not repeated. One source chunk may be
+/// rewritten as many chunks, and otherwise each of them repeats the members.
 const MAX_REPEATED_SIZE: usize = 4096;
 
 /// Writes the members before `choices`, and stores the unknown members of the source's chunks.
 #[derive(Debug, Default)]
 pub(crate) struct ChunkHead {
-    /// The id, time and model, which every chunk repeats. Empty before the first chunk.
+    /// The id, time and model, which every chunk repeats. This text is empty before the first chunk is written.
     start: String,
     /// Unknown members of the source's current chunk that are written in the next chunk.
     members: ExtraMembers,
@@ -41,9 +41,10 @@ pub(crate) struct ChunkHead {
     pub(crate) usage_has_choice: bool,
     /// Unknown members of the source's choices.
     choices: Map<i32, OwnMembers>,
-    /// The members of the choice and of its delta that are written in the chunk that was begun last.
+    /// Unknown members of the choice and of its delta that are written in the current output chunk.
     next: OwnMembersOnce,
-    /// True once the finish reasons are written. Only the members that arrived with them are then written.
+    /// True once the finish reasons are being written. From then on, unknown members of choices in the source's current
+    /// chunk are no longer written.
     is_finishing: bool,
 }
 
@@ -51,14 +52,14 @@ pub(crate) struct ChunkHead {
 #[derive(Debug, Default)]
 struct OwnMembers {
     current: OwnMembersOnce,
-    /// The names of the current members of the choice, and of its delta.
+    /// Names of the current unknown members of the choice, and of its delta.
     choice_names: HashSet<String>,
     delta_names: HashSet<String>,
-    /// The members in the chunk with the finish reason.
+    /// Members that arrived with the finish reason.
     finish: OwnMembersOnce,
-    /// True if the current members are those of the chunk with the finish reason.
+    /// True if the current members are from the source's chunk with the finish reason.
     finishes: bool,
-    /// The lists in the deltas.
+    /// The lists in the deltas of the choice.
     lists: ListIndexes,
     /// True if the source's current chunk also has members that cannot be written.
     is_lossy: bool,
@@ -132,8 +133,8 @@ impl ChunkHead {
         }
     }
 
-    /// Returns true if members of the choice in the source's current chunk were not written yet, and no finish reason
-    /// follows with which they are written.
+    /// Returns true if the source's current chunk has members of the choice that were not written yet and that will not
+    /// be written with the finish reason.
     pub(crate) fn has_unwritten(&self, context: &EncodeContext, index: i32) -> bool {
         let number = context.passed.payload_number;
         self.choices.get(&index).is_some_and(|members| {
@@ -149,7 +150,8 @@ impl ChunkHead {
             .is_some_and(|members| members.is_lossy)
     }
 
-    /// Returns true if a delta of the choice had this list. It is written with the delta.
+    /// Returns true if a delta of the choice contained this list, so that the list is written with the delta's other
+    /// members.
     pub(crate) fn has_list(&self, index: i32, name: &str) -> bool {
         let members = self.choices.get(&index);
         members.is_some_and(|members| members.lists.has(name))
@@ -161,8 +163,8 @@ impl ChunkHead {
         members.is_some_and(|members| members.delta_names.contains(name))
     }
 
-    /// Returns true if the source's current chunk contains all members of an event's metadata. These members are then
-    /// written with the chunk.
+    /// Returns true if the source's current chunk contains all members of an event's metadata. Metadata from the
+    /// source's current chunk is not lost, because it is written as members of the chunk.
     pub(crate) fn has_all(&self, metadata: &str, choice: Option<i32>) -> bool {
         let own = choice.and_then(|choice| self.choices.get(&choice));
         if own.is_some_and(|own| own.is_lossy) {
@@ -176,7 +178,8 @@ impl ChunkHead {
             .all(|(name, _)| self.names.contains(name) || is_own(name))
     }
 
-    /// Makes the next chunk contain the members of the choice, unless they were written with the current payload.
+    /// Adds the unknown members of the choice to the next chunk, unless they were already written for the current
+    /// payload.
     fn begin_choice(&mut self, context: &EncodeContext, index: i32) {
         if self.choices.len() == 0 {
             return;
@@ -185,7 +188,7 @@ impl ChunkHead {
         self.next = OwnMembersOnce::default();
         let is_over = self.is_finishing || context.cut; // no chunk of the source is written
         let members = self.choices.get_mut(&index).filter(|_| !is_over);
-        // Members that arrived with the finish reason are written later, in the chunk with the finish reason.
+        // Members that arrived with the finish reason are written later, together with the finish reason.
         let is_due = |members: &&mut OwnMembers| members.written != number && !members.finishes;
         if let Some(members) = members.filter(is_due) {
             members.written = number;
@@ -193,14 +196,15 @@ impl ChunkHead {
         }
     }
 
-    /// Makes the next chunk contain the members of the choice in the source's chunk with the finish reason.
+    /// Adds the choice's unknown members that arrived with its finish reason to the next chunk.
     pub(crate) fn begin_finish_of(&mut self, index: i32) {
         if let Some(members) = self.choices.get_mut(&index) {
             self.next = mem::take(&mut members.finish);
         }
     }
 
-    /// Writes the end of a delta, with the unknown members. `is_empty`: the delta has no member yet.
+    /// Writes the unknown members of a delta, and the end of the delta. `is_empty` is true if the delta has no members
+    /// yet.
     pub(crate) fn end_delta<'j>(&self, to: &'j mut Writer, is_empty: bool) -> &'j mut Writer {
         let delta = &self.next.delta;
         let (first, others) = delta.split_at(usize::from(is_empty).min(delta.len()));
@@ -223,14 +227,14 @@ impl ChunkHead {
         join(to, &self.next.choice, &[]);
     }
 
-    /// Makes the next chunks repeat the members of the source's chunk with the finish reason.
+    /// Adds the unknown members of the source's chunk with the finish reason to the next chunks.
     pub(crate) fn begin_finish(&mut self) {
         self.members = mem::take(&mut self.finish_members);
         self.is_finishing = true;
     }
 
-    /// Makes the next chunk also repeat the members of the source's chunk with the token counts. `alone`: whether the
-    /// next chunk repeats only these members.
+    /// Adds the unknown members of the source's chunk with the token counts to the next chunk. `alone` is true if the
+    /// chunk contains no other unknown members.
     pub(crate) fn begin_usage(&mut self, alone: bool) {
         let usage_members = mem::take(&mut self.usage_members);
         if alone {
@@ -287,7 +291,7 @@ fn start(context: &mut EncodeContext) -> String {
     start.into_text()
 }
 
-/// Adds the id, model and time from the current chunk if the first chunk left them blank (Azure).
+/// Takes the id, model and time from the current chunk if the first chunk left them blank, as Azure does.
 fn complete(context: &mut EncodeContext) {
     let answer = &mut context.answer;
     if answer.id.is_some() && answer.model.is_some() {

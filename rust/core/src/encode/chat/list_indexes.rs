@@ -1,8 +1,9 @@
 //! Adds an `index` to the objects in the lists of a delta, because clients merge the lists of two deltas by index.
 //!
-//! openai-python keeps the first list of a delta's member as it is, unless it has indexes. In every later list, it
-//! requires an `index` in each entry: it merges the entry into the one at that position, or appends it if there is none.
-//! It also merges the lists in the objects of a delta, such as `provider_specific_fields.thinking_blocks` of LiteLLM.
+//! openai-python accumulates the lists that a member of the delta has in successive chunks. It stores the first list
+//! unchanged, unless an entry has an `index`. In every later list, each entry must have an `index`. The client merges
+//! the entry into the stored entry at that position, or appends it if that position is free. Lists inside the objects
+//! of a delta are merged in the same way, such as `provider_specific_fields.thinking_blocks` of LiteLLM.
 
 use crate::encode::common::compact_json::canonical;
 use crate::encode::common::extra_members::parsed;
@@ -16,35 +17,35 @@ use crate::model::list_path::MAX_LISTS;
 use crate::model::small_map::Map;
 use std::collections::HashSet;
 
-/// The lists that a client has for the deltas of one choice.
+/// The lists that a client has accumulated from the deltas of one choice.
 #[derive(Debug, Default)]
 pub(crate) struct ListIndexes {
-    /// By path, such as `provider_specific_fields/thinking_blocks`.
+    /// The lists by path, such as `provider_specific_fields/thinking_blocks`.
     lists: Map<String, KnownList>,
 }
 
 #[derive(Debug, Default)]
 struct KnownList {
     length: i64,
-    /// The index after the highest one.
+    /// One more than the highest index.
     after_last: i64,
     /// True if an entry was an object.
     has_objects: bool,
 }
 
-/// A member of a delta, as it is written.
+/// How a member of a delta is written.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Indexed {
     /// The member is written as sent.
     Same,
-    /// The member is written as this JSON. `is_lossy`: entries that clients cannot merge were removed.
+    /// The member is written as this JSON. `is_lossy` is true if entries that clients cannot merge were removed.
     Changed { json: String, is_lossy: bool },
     /// The member cannot be written.
     Dropped,
 }
 
 impl ListIndexes {
-    /// Returns true if the list at the path has had entries.
+    /// Returns true if the list at the path has entries.
     pub(crate) fn has(&self, path: &str) -> bool {
         self.lists.get(path).is_some()
     }
@@ -125,7 +126,7 @@ impl ListIndexes {
         let known = self.lists.slot(path.text.clone());
         let had_objects = known.has_objects;
         known.has_objects |= has_objects;
-        // Clients keep a first list without indexes as it is, and append to a list without objects.
+        // Clients store a first list without indexes unchanged, and append later entries to a list without objects.
         if !had_objects && (known.length > 0 || !(is_whole || is_indexed)) {
             known.length = known.length.saturating_add(count);
             return Indexed::Same;
@@ -147,7 +148,7 @@ impl ListIndexes {
                 }
                 None => {
                     is_changed = true;
-                    // An index after the end of the list also appends the entry.
+                    // Clients also append an entry whose index is past the end of the list.
                     let index = known.length.max(known.after_last);
                     put_index(&mut to, *entry, index);
                     known.after_last = index.saturating_add(1);
@@ -170,7 +171,7 @@ impl ListIndexes {
     }
 }
 
-/// Writes an object with this index as its last member.
+/// Writes the entry with `index` as its last member.
 fn put_index(to: &mut Writer, entry: Raw<'_>, index: i64) {
     let mut text = Writer::default();
     canonical(&mut text, entry.text);

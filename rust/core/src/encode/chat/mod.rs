@@ -38,7 +38,7 @@ use std::mem;
 
 const NAME: &str = "chat";
 
-/// The member of a delta with citations.
+/// The member of a delta that contains citations.
 const ANNOTATIONS: &str = "annotations";
 
 /// Writes one response, including all its choices.
@@ -49,11 +49,11 @@ pub(crate) struct Chat {
     choices: List<Choice>,
     /// Text written so far for each open part.
     pub(crate) parts: Map<u32, ChatPart>,
-    /// Choices whose `reasoning_details` may wait for the text of their delta.
+    /// Choices with `reasoning_details` that may have to wait until the text of the same delta is written.
     waiting_details: Vec<i32>,
-    /// Choices whose calls may not be completely written, because they changed since this was last checked.
+    /// Choices whose calls changed since the last check and may not be completely written.
     changed_calls: Vec<i32>,
-    /// Pages cited without a position, by choice: URL and title.
+    /// URL and title of the pages that each choice cites without a position.
     pages: Map<i32, Vec<(String, String)>>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Choice {
     length: i64,
     /// Number of reasoning carriers written.
     carriers: i64,
-    /// The members in which the source sends reasoning, if it has this dialect.
+    /// The members that contain the source's reasoning, if the source is also a Chat stream.
     reasoning: OwnReasoning,
     /// True once the first chunk of the choice was written or passed through.
     is_open: bool,
@@ -84,7 +84,7 @@ pub(crate) struct Choice {
 #[derive(Debug)]
 struct Finish {
     reason: &'static str,
-    /// The target's word for the reason; `None` if the target has no word for it.
+    /// The target's word for the reason, or `None` if the target has no such word.
     word: Option<String>,
 }
 
@@ -147,7 +147,7 @@ impl Encoder for Chat {
         let Some(choice) = event.choice() else {
             return;
         };
-        // No chunk is written for a file or a source here, so neither of them opens the choice.
+        // A file or a source does not open the choice, because no chunk is written for it at this point.
         let bare = matches!(event, Event::File { .. } | Event::Source { .. });
         if !bare && !is_empty(event) {
             self.open(context, choice);
@@ -264,7 +264,7 @@ impl Encoder for Chat {
     }
 
     fn keep(&mut self, piece: &Delta<'_>) -> bool {
-        // Entries of `reasoning_details` that waited for this piece passed through with it.
+        // The delta of this piece passed through as sent, so its `reasoning_details` no longer have to be written.
         for index in mem::take(&mut self.waiting_details) {
             let choice = self.choice(index);
             choice.has_waiting_details = false;
@@ -301,7 +301,7 @@ impl Encoder for Chat {
                 }
             }
             Unmodelled::ChoiceMembers(facts) => self.head.record_choice(facts),
-            // The rest of a response that is over is not written.
+            // After a truncation, unknown members are not written.
             Unmodelled::ChoiceWithoutEvent { choice } if !context.cut => {
                 if self.head.has_unwritten(context, *choice) {
                     self.open(context, *choice);
@@ -316,7 +316,7 @@ impl Encoder for Chat {
     }
 
     fn has_waiting_calls(&mut self) -> bool {
-        // Only the last choices are examined, because this runs for every block and there can be many choices.
+        // Only the last choices are examined, because this check runs for every block and there can be many choices.
         while let Some(index) = self.changed_calls.last().copied() {
             let choice = self.choice(index);
             if choice.calls.has_unwritten() {
@@ -429,8 +429,8 @@ impl Chat {
         self.head.end(to);
     }
 
-    /// Returns true if all of the event's metadata can be written. It must consist only of log probabilities, or of
-    /// members of the source's own chunk.
+    /// Returns true if all of the event's metadata can be written. The metadata must consist only of log probabilities
+    /// or of members of the source's own chunk.
     fn has_place_for_metadata(&self, context: &EncodeContext, event: &Event<'_>) -> bool {
         if context.passed.own {
             let metadata = event.metadata();
@@ -438,7 +438,7 @@ impl Chat {
         }
         let metadata = match *event {
             Event::TextDelta(delta) if !delta.text.is_empty() => delta.metadata,
-            // A delta or the closing event repeats the log probabilities of the start event.
+            // The log probabilities of the start event are repeated in a delta or in the closing event.
             Event::TextStarted(opened) => opened.metadata,
             Event::TextDone { metadata, .. } => metadata,
             _ => return false,
@@ -466,8 +466,8 @@ impl Chat {
         }
     }
 
-    /// Writes the part of a final text that was not streamed. Records a loss if the final text contradicts the streamed
-    /// text.
+    /// Writes the rest of the final text if the streamed text is its beginning. Records a loss if the final text
+    /// contradicts the streamed text.
     fn write_remaining_text(
         &mut self,
         context: &mut EncodeContext,
@@ -507,11 +507,11 @@ impl Chat {
         self.head.end(to);
     }
 
-    /// Stores citations in the form for which every client has a type. A citation without a position in the text is
+    /// Stores citations in the form that all clients have a type for. A citation without a position in the text is
     /// lost, because @ai-sdk/openai rejects it.
     ///
-    /// In Chat, positions are counted from the beginning of the message; in other dialects, from the beginning of the
-    /// part. `length`: the length of this part, in characters.
+    /// Chat counts positions from the beginning of the message. Other dialects count from the beginning of the part,
+    /// whose length in characters is `length`.
     fn cite(&mut self, context: &mut EncodeContext, choice: i32, annotations: &str, length: i64) {
         let is_message = context.source == NAME;
         let (cited, others) = citations(annotations, Some(length).filter(|_| !is_message));
@@ -532,7 +532,7 @@ impl Chat {
         fail(context, &EndingError::named("contradicted"));
     }
 
-    /// Returns the finish word of every choice, in order, or the error if a choice has no finish word.
+    /// Returns the finish word of every choice, in order, or an error if a choice has none.
     fn finish_words(&mut self) -> Result<Vec<(i32, String)>, EndingError> {
         self.choices.sort_by_key(|choice| choice.index);
         let mut words = Vec::with_capacity(self.choices.len());
@@ -578,8 +578,8 @@ impl Chat {
                 continue;
             }
             self.open(context, *index);
-            // All citations are in one chunk, because openai-python raises an exception for a second list and
-            // openai-node keeps only the last list.
+            // All citations are written in one chunk. For a second list, openai-python raises an exception, and
+            // openai-node drops the first list.
             let cited = {
                 let pages = self.pages.get_mut(index).map(mem::take);
                 self.choice(*index).cited(pages.unwrap_or_default())
@@ -591,7 +591,8 @@ impl Chat {
                 self.head.end(to);
             }
             let native = self.choice(*index).native.take();
-            // Clients that read `choices[0]` of every chunk fail if a chunk has only token counts.
+            // If the source sent the token counts in a chunk with a choice, so does this encoder, because clients that
+            // read `choices[0]` of every chunk would fail otherwise.
             let is_with = last == Some(*index) && self.head.usage_has_choice;
             let counts = usage.take_if(|_| is_with);
             if counts.is_some() {
@@ -642,7 +643,7 @@ fn is_empty(event: &Event<'_>) -> bool {
     )
 }
 
-/// Returns the usage object: as sent if the source has this dialect, otherwise built from the counts.
+/// Returns the usage object, which is copied from a source in this dialect, and otherwise built from the token counts.
 fn usage(context: &EncodeContext, counts: &Counts) -> String {
     let mut to = Writer::default();
     if let Some(sent) = &context.answer.own_usage {

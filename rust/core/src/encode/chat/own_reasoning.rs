@@ -1,4 +1,5 @@
-//! Records in which members a source of the same dialect sends reasoning, so that it is written in these members.
+//! Records which members contain the reasoning of a source of the same dialect, so that the encoder writes reasoning to
+//! the same members.
 
 use crate::encode::chat::list_indexes::Indexed;
 use crate::encode::chat::list_indexes::ListIndexes;
@@ -7,10 +8,10 @@ use crate::encode::common::writer::Writer;
 use crate::model::unmodelled::ReasoningFacts;
 use std::mem;
 
-/// The member to which reasoning is written if the source has not sent any in a member of its own.
+/// The member to write reasoning to if the source has not used any reasoning member yet.
 const DEFAULT: &str = "reasoning_content";
 
-/// Records the reasoning members of one choice.
+/// The reasoning members that the source uses for one choice.
 #[derive(Debug, Default)]
 pub(crate) struct OwnReasoning {
     /// Names of the delta's members that contain the reasoning text.
@@ -55,8 +56,8 @@ impl Written {
 }
 
 impl OwnReasoning {
-    /// Records the reasoning members of a delta. Returns the entries of `reasoning_details` if they must be written
-    /// now, or `None` if an event with the text follows, with which they are written.
+    /// Records the reasoning members of a delta. Returns the entries of `reasoning_details` if the delta has no text.
+    /// If the delta has text, returns `None`, and the entries are written together with that text.
     pub(crate) fn record(&mut self, facts: &ReasoningFacts<'_>) -> Option<Written> {
         if let Some(fields) = facts.fields {
             self.fields = fields.to_vec();
@@ -71,7 +72,7 @@ impl OwnReasoning {
         })
     }
 
-    /// Returns the names of the members to which the next reasoning text is written.
+    /// Returns the members of the delta that will contain the next reasoning text.
     pub(crate) fn next(&mut self) -> Written {
         let details = mem::take(&mut self.details);
         if self.fields.is_empty() && details.is_none() {
@@ -83,12 +84,12 @@ impl OwnReasoning {
         }
     }
 
-    /// Discards the entries that wait for their text.
+    /// Discards the entries of `reasoning_details` that wait for the text of their delta.
     pub(crate) fn forget_details(&mut self) {
         self.details = None;
     }
 
-    /// Returns the entries, each with an index.
+    /// Returns the entries with an index in each, as a JSON array.
     fn indexed(&mut self, list: &str) -> Option<String> {
         let indexed = self.lists.index("reasoning_details", list);
         self.is_lossy = match indexed {

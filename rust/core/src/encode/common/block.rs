@@ -24,11 +24,11 @@ pub(crate) struct Block {
     pub(crate) call_id: String,
     pub(crate) name: String,
     pub(crate) provider_executed: bool,
-    /// The id that the written events of the open block contain. The `BlockWriter` sets it.
+    /// Id of the block in the output events, set by the `BlockWriter`.
     pub(crate) mark: String,
-    /// True if the metadata of the part has been written. The `BlockWriter` sets it.
+    /// True if the metadata of the part has been written. Set by the `BlockWriter`.
     pub(crate) metadata_written: bool,
-    /// True for a call that is written whole once it is complete.
+    /// True if nothing of the call is written until the call is complete.
     pub(crate) held: bool,
     /// The part of the block's text that has already been written.
     pub(crate) out: String,
@@ -38,10 +38,10 @@ pub(crate) struct Block {
     pub(crate) queued: bool,
     /// True for a call that was removed from the queue because an earlier call has not been written yet.
     pub(crate) passed: bool,
-    /// True if the upstream reset arguments that were already written. Only the arguments in the final event then
-    /// count.
+    /// True if the upstream reset arguments that were already written, so only the arguments in the final event are
+    /// valid.
     pub(crate) frozen: bool,
-    /// True if nothing of the block is written before its closing event arrives.
+    /// True if the whole block is written only after its closing event has arrived.
     pub(crate) comes_whole: bool,
     /// The part's closing event, if it arrived while the part had to wait.
     pub(crate) done: Option<Box<Done<'static>>>,
@@ -53,14 +53,15 @@ pub(crate) struct Block {
     pub(crate) members: Option<String>,
     /// Number of annotations that were already written.
     pub(crate) cited: usize,
-    /// True if an annotation arrived while the block was not open. All annotations that have not been written yet are
-    /// then written when the block closes.
+    /// True if an annotation arrived while the block was not open. After a late annotation, all unwritten annotations
+    /// are written when the block closes.
     pub(crate) cites_late: bool,
-    /// The content of the block, if it is a block without a part.
+    /// The content of a block that does not belong to a part.
     pub(crate) unmodelled: Option<Box<UnmodelledBlock>>,
 }
 
-/// A block that no streamweld event represents, as sent. It waits in the queue while another block is open.
+/// A source's block that no streamweld event represents, as sent. The block waits in the queue while another block is
+/// open.
 #[derive(Debug, Default)]
 pub(crate) struct UnmodelledBlock {
     pub(crate) start: String,
@@ -88,7 +89,7 @@ impl Block {
     }
 }
 
-/// A `BlockWriter` (`form`), and the context to which it writes.
+/// A `BlockWriter` (`form`), and the context whose writer receives the output.
 pub(crate) struct BlockOutput<'a, F> {
     pub(crate) form: &'a mut F,
     pub(crate) context: &'a mut EncodeContext,
@@ -97,15 +98,15 @@ pub(crate) struct BlockOutput<'a, F> {
 /// Writes the blocks of one target. Unless `SIDE_BY_SIDE` is true, a block is opened only after the previous one was
 /// closed.
 pub(crate) trait BlockWriter: Debug + Send {
-    /// True if the closing event of a call repeats its arguments, and clients use these instead of the streamed
-    /// arguments.
+    /// True if the closing event of a call repeats the arguments, so that clients use those arguments instead of the
+    /// streamed ones.
     const CORRECTS: bool;
     /// True if the target can represent calls that the client does not run, and their results.
     const RUNS_CALLS: bool;
     /// True if clients of the dialect accept several open blocks, which a source of the same dialect may send.
     const SIDE_BY_SIDE: bool;
 
-    /// Writes the start event of a block. `done`: the closing event of the part, if it has already arrived.
+    /// Writes the start event of a block. `done` is the closing event of the part, if that event has already arrived.
     fn open(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>);
 
     /// Writes the next, non-empty piece of the block's text or arguments.
@@ -115,8 +116,8 @@ pub(crate) trait BlockWriter: Debug + Send {
     /// interrupts it.
     fn close(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>);
 
-    /// Writes the rest of the part's closing event. Called once per part, after its block was closed, if it has a
-    /// block.
+    /// Writes the content of the part's closing event that `close` did not write. Called once for each part, after the
+    /// part's last block, if any, was closed.
     fn over(&mut self, context: &mut EncodeContext, block: &mut Block, done: &Done<'_>);
 
     /// Returns true if a part that ended without text still needs a block.
@@ -127,8 +128,8 @@ pub(crate) trait BlockWriter: Debug + Send {
         done: &Done<'_>,
     ) -> bool;
 
-    /// Writes the end of an open call. The call may be incomplete. `text`: the call's arguments. Returns false if the
-    /// block must stay open until the response ends.
+    /// Writes the end of an open call. The call may be incomplete. `text` contains the call's arguments. Returns false
+    /// if the block must stay open until the response ends.
     fn close_call(
         &mut self,
         context: &mut EncodeContext,
@@ -137,10 +138,11 @@ pub(crate) trait BlockWriter: Debug + Send {
         text: &str,
     ) -> bool;
 
-    /// Writes a whole call, from its start to its end.
+    /// Writes all events of a complete call.
     fn whole_call(&mut self, context: &mut EncodeContext, call: &Call<'_>);
 
-    /// Writes a source, a file, or a tool result. `call`: the call of the result, if the call was written.
+    /// Writes a source, a file, or a tool result. `call` is the call that a tool result belongs to, if that call was
+    /// written.
     fn write_standalone(
         &mut self,
         context: &mut EncodeContext,
@@ -148,7 +150,8 @@ pub(crate) trait BlockWriter: Debug + Send {
         call: Option<CallRef<'_>>,
     );
 
-    /// Writes a block of the same dialect that no streamweld event represents. Most dialects have no such blocks.
+    /// Writes a block of the same dialect that no streamweld event represents. Does nothing in most dialects, which
+    /// have no such blocks.
     fn unmodelled_block(&mut self, _context: &mut EncodeContext, _block: &Block) {}
 
     /// Handles a block that is still open when a truncated response ends.

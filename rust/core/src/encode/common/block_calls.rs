@@ -216,8 +216,8 @@ pub(crate) fn finish_call<F: BlockWriter>(
     right.then(|| to.form.close_call(to.context, block, call, text))
 }
 
-/// Returns true if results may follow in the same stream. A UI message continues after its calls, so only the end of
-/// the response shows which calls the client must run.
+/// Returns true if the results of calls may follow in the same stream. A UI message continues after its calls, so only
+/// the end of the response shows which calls the client must run.
 fn may_be_answered(context: &EncodeContext) -> bool {
     context.source == "ai-sdk-ui"
 }

@@ -1,9 +1,10 @@
 //! Encodes signatures and encrypted reasoning as opaque text (a carrier) that clients of another dialect send back.
-//! Only the provider that created these values can use them.
+//! Only the provider that created a signature or encrypted reasoning can use it.
 //!
-//! The text is the base64 form of a JSON object that begins with `{"streamweld":1`; `history/passes/carriers.py`
-//! decodes it. The carrier contains all of the reasoning, because clients may change or drop the text next to it. The
-//! carrier for the signature of a text part contains the part's position in all text of the choice, in characters.
+//! The text is the base64 form of a JSON object that begins with `{"streamweld":1`. A carrier is decoded by
+//! `history/passes/carriers.py`. The carrier contains all of the reasoning, because clients may change or drop the text
+//! next to it. The carrier for the signature of a text part contains the part's offsets in the text of the whole
+//! choice, in characters.
 
 use std::borrow::Cow;
 
@@ -52,8 +53,8 @@ pub(crate) fn of_reasoning(source: &str, event: &Event<'_>) -> Option<String> {
     Some(closed(to))
 }
 
-/// Returns a carrier for a call's signature, and whether the signature is the event's only metadata. Returns `None`
-/// without a signature.
+/// Returns a carrier for a call's signature, and whether the signature is the event's only metadata. Returns `None` if
+/// there is no signature.
 pub(crate) fn of_call(source: &str, event: &Event<'_>) -> Option<(String, bool)> {
     let Event::ToolCall {
         call_id,
@@ -71,7 +72,8 @@ pub(crate) fn of_call(source: &str, event: &Event<'_>) -> Option<(String, bool)>
 }
 
 /// Returns a carrier for the signature of a text part, and whether the signature is the part's only metadata. Returns
-/// `None` without a signature. `start` and `end`: the part's position in all text of its choice, in characters.
+/// `None` if there is no signature. `start` and `end` are the part's offsets in the text of the whole choice, in
+/// characters.
 pub(crate) fn of_text(
     source: &str,
     metadata: Option<&str>,

@@ -1,6 +1,7 @@
 //! Reads citations of web pages from annotations, which are flat in Responses and under `url_citation` in Chat.
 //!
-//! An Anthropic citation applies to its whole text block. Other kinds of annotations have no place in other dialects.
+//! An Anthropic citation applies to its whole text block. Other kinds of annotations cannot be represented in other
+//! dialects.
 
 use crate::json::Kind;
 use crate::json::Raw;
@@ -30,8 +31,8 @@ impl<'a> Citation<'a> {
         }
     }
 
-    /// Reads an annotation. `length`: the number of characters of the text, or `None` if the target has no place for a
-    /// citation without a position.
+    /// Reads an annotation. `length` is the number of characters in the text, or `None` if the target has a separate
+    /// form for citations without a position.
     fn read(raw: Raw<'a>, length: Option<i64>) -> Option<Citation<'a>> {
         let object = Object::of(raw)?;
         let kind = object.string("type");
@@ -48,7 +49,7 @@ impl<'a> Citation<'a> {
         }
         let facts = object.object("url_citation").unwrap_or(object);
         let index = |name| find(&facts.members, name).and_then(integer);
-        // A citation without a position is placed at the end of the text.
+        // A citation without a position gets an empty range at the end of the text.
         let range = index("start_index").zip(index("end_index"));
         let range = range.or(length.zip(length));
         Some(Citation {

@@ -16,8 +16,8 @@ const MAX_INTEGER_DIGITS: usize = 16_384;
 /// The form in which values are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spelling {
-    /// Values are formatted as by Python's `json.dumps` in the pure backend: members in order of first appearance,
-    /// floats as in Python's `repr`.
+    /// Values are formatted as Python's `json.dumps` formats them in the pure backend: members in order of first
+    /// appearance, and floats as in Python's `repr`.
     Python,
     /// Values are formatted for comparison: members are sorted, and `1.0` is written as `1`.
     Comparable,
@@ -113,7 +113,7 @@ fn number(to: &mut Writer, number: Number<'_>, spelling: Spelling) {
     if value.is_infinite() {
         to.raw("null");
     } else if spelling == Spelling::Comparable && value.fract() == 0.0 {
-        // The exact digits of the integer that the float equals. Zero has no sign here.
+        // Write the exact digits of the integer that the float equals. Negative zero is written as 0.
         let value = if value == 0.0 { 0.0 } else { value };
         to.raw(&format!("{value:.0}"));
     } else {
@@ -121,8 +121,9 @@ fn number(to: &mut Writer, number: Number<'_>, spelling: Spelling) {
     }
 }
 
-/// Formats a finite float as Python's `repr` does: the shortest digits that round-trip, with an exponent outside 1e-4
-/// to 1e16. Of two equally close forms, Python uses the one whose last digit is even. Rust may use the other.
+/// Formats a finite float as Python's `repr` does: the shortest digits that round-trip, with an exponent if the value
+/// is below 1e-4 or at least 1e16. If two forms are equally close to the value, Python uses the one whose last digit is
+/// even, but Rust may use the other.
 fn repr(value: f64) -> String {
     let shortest = format!("{value:e}");
     let digits = |text: &str| {
@@ -184,7 +185,7 @@ pub(crate) fn spliced(to: &mut Writer, text: &str) {
     copy(to, done, bytes.len());
 }
 
-/// Returns the code unit of the `\uXXXX` escape at the beginning of the text, or `None` without such an escape.
+/// Returns the code unit of the `\uXXXX` escape at the beginning of the text, or `None` if there is no such escape.
 fn surrogate(bytes: &[u8]) -> Option<u32> {
     let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

@@ -1,7 +1,7 @@
 //! The state that every encoder works with: the writer, ids, losses, the caller's options, and facts about the
 //! response.
 //!
-//! Also contains the checks of tool calls that all encoders use. Does not depend on any dialect.
+//! This module also contains the checks of tool calls that all encoders share. No code here depends on a dialect.
 
 use crate::encode::common::finish;
 use crate::encode::common::id_mint::IdMint;
@@ -18,7 +18,7 @@ use std::borrow::Cow;
 /// Options that the caller can set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Text that every generated id contains after its kind.
+    /// Text that follows the kind in every generated id.
     pub prefix: String,
     /// Creation time in seconds since 1970, for sources that do not send one, because the core has no clock.
     pub created: i64,
@@ -32,14 +32,15 @@ pub struct Options {
     pub cut_is_error: bool,
     /// True if signed and encrypted reasoning is written as an opaque carrier that the client sends back.
     pub carry_reasoning: bool,
-    /// The form of tool call ids that the target's API accepts in a history. Other ids are replaced.
+    /// The form that tool call ids must have in a history for the target's API. An id with another form is replaced.
     pub tool_id_form: Option<ToolIdForm>,
 }
 
 /// Targets that mark a truncated call as invalid.
 const MARKS_TRUNCATED_CALLS: [&str; 2] = ["ai-sdk-parts", "ai-sdk-ui"];
 
-/// Targets that end a response whose calls were all omitted like one without calls. The others end it with an error.
+/// Targets in which a response whose calls were all omitted ends in the same way as a response without calls. In other
+/// targets, such a response ends with an error.
 const ENDS_WITHOUT_CALLS: [&str; 3] = ["chat", "gemini", "responses"];
 
 /// What the source reported about the response as a whole.
@@ -66,18 +67,20 @@ pub(crate) struct EncodeContext {
     pub(crate) source: &'static str,
     pub(crate) target: &'static str,
     pub(crate) answer: Answer,
-    /// True if the input was truncated. Closing events after that are emitted only for this reason.
+    /// True if the input was truncated. Closing events that arrive later are caused by the truncation, not by the
+    /// source.
     pub(crate) cut: bool,
-    /// True once the upstream contradicted what was already written. The ending with the error has then been written,
-    /// and nothing may follow it.
+    /// True if the stream was ended with an error because the upstream contradicted what was already written. Nothing
+    /// may be written after that error.
     pub(crate) broken: bool,
-    /// Ids of calls in earlier turns. A call with such an id is written with another id once it is complete.
+    /// Ids of calls in earlier turns. A new call whose id is in this set is written with another id once it is
+    /// complete.
     known: Set<String>,
-    /// Ids of the calls in this response. A second call with the same id is also written with another id.
+    /// Ids of the calls in this response. If two calls have the same id, the second call is written with a new id.
     taken: Set<String>,
     /// Choices with a truncated call that the client would have to run.
     unfinished: Set<i32>,
-    /// Choices with a call that has no name, and choices with any other content.
+    /// Choices that have a call without a name, and choices that have any other content.
     nameless: Set<i32>,
     filled: Set<i32>,
 }
@@ -106,11 +109,11 @@ impl EncodeContext {
         }
     }
 
-    /// Returns the event to write instead of a finish reason that does not fit what is written: it would make a client
-    /// run a truncated call of the choice, or it would report success although the only content of the choice is an
-    /// unwritten call without a name. An inferred reason is always replaced. A reason from the source is replaced if it
-    /// means success, has not passed through, and the target does not mark the call itself as truncated. Returns `None`
-    /// for any other event.
+    /// Returns a replacement for a finish reason that would be wrong, or `None` for any other event. A finish reason is
+    /// wrong if it would make a client run a truncated call of the choice, or if it would report success although the
+    /// only content of the choice is a call without a name, which is not written. After a truncated call, a finish
+    /// reason that the parser inferred is always replaced. A reason from the source is replaced if it means success,
+    /// has not passed through, and the target does not mark the call itself as truncated.
     pub(crate) fn as_written<'e>(&mut self, event: &Event<'e>) -> Option<Event<'e>> {
         match *event {
             Event::ToolCall {
@@ -235,13 +238,13 @@ impl EncodeContext {
         finish::word_of(target, reason, raw)
     }
 
-    /// Returns true if signatures and encrypted content of the current events are written as carriers, which any client
-    /// sends back.
+    /// Returns true if signatures and encrypted content in the current events are written as carriers, which a client
+    /// of any dialect sends back.
     pub(crate) fn carries(&self) -> bool {
         self.options.carry_reasoning && !self.passed.own && !self.source.starts_with("ai-sdk-")
     }
 
-    /// Records a loss for each value of a reasoning part that only the provider of the part can read.
+    /// Records a loss for each value in a reasoning part that only the part's provider can use.
     pub(crate) fn sealed(
         &mut self,
         kind: &str,
@@ -261,8 +264,7 @@ impl EncodeContext {
         }
     }
 
-    /// Returns true if the call can be written for clients that run every call they receive. Otherwise, records the
-    /// loss.
+    /// Returns true if the call can be written to a client that runs every call it receives. Otherwise, records a loss.
     pub(crate) fn writes(&mut self, call: &Call<'_>) -> bool {
         let lost = if call.provider_executed {
             Some("server_tool")
@@ -289,8 +291,8 @@ impl EncodeContext {
         self.known.contains(call_id)
     }
 
-    /// Registers the id of a call. Returns false if the id is already in use; the call is then written with another id
-    /// once it is complete.
+    /// Registers the id of a call. Returns false if the id is already in use, in which case the call is written with a
+    /// new id once it is complete.
     pub(crate) fn takes(&mut self, call_id: &str) -> bool {
         let is_new = !self.taken.contains(call_id);
         if is_new {
@@ -317,7 +319,8 @@ pub(crate) struct Call<'a> {
     pub(crate) arguments: &'a str,
     pub(crate) raw_arguments: Option<&'a str>,
     pub(crate) state: &'static str,
-    /// True if the application rejected the call: it is complete, but its content does not show why it is invalid.
+    /// True if the application rejected the call. A rejected call is complete, but its content does not show why it is
+    /// invalid.
     pub(crate) refused: bool,
     pub(crate) provider_executed: bool,
     pub(crate) custom: bool,
@@ -372,8 +375,8 @@ impl<'a> Call<'a> {
 
     /// Returns true for a truncated call without arguments.
     ///
-    /// A client might run such a call in targets that cannot mark a call as incomplete: once the call is announced,
-    /// only an unsuccessful ending of the response shows that the call is incomplete.
+    /// If the target cannot mark a call as incomplete, a client might run such a call. Once the call is announced, only
+    /// an unsuccessful ending of the response prevents the client from running it.
     pub(crate) fn is_empty_cut(&self) -> bool {
         self.is_cut() && !self.provider_executed && is_blank(self.arguments)
     }
@@ -382,7 +385,7 @@ impl<'a> Call<'a> {
         self.name.is_empty() || self.call_id.is_empty()
     }
 
-    /// Returns the arguments of an invalid call as sent, and the final arguments of any other call.
+    /// Returns the arguments: as sent if the call is invalid, and otherwise in their final form.
     pub(crate) fn text(&self) -> &'a str {
         let sent = self
             .raw_arguments
@@ -390,8 +393,8 @@ impl<'a> Call<'a> {
         sent.unwrap_or(self.arguments)
     }
 
-    /// Returns the complete arguments, as `text` does. `written`: the part of them that has already been written. If a
-    /// complete call has only blank arguments, `{}` is appended to `written`.
+    /// Returns the complete arguments, as `text` does. `written` is the part of the arguments that has already been
+    /// written. For a complete call with only blank arguments, returns `written` followed by `{}`.
     pub(crate) fn final_text(&self, written: &str) -> Cow<'a, str> {
         let is_bare = self.is_whole() && !self.custom && is_blank(self.arguments);
         if is_bare && is_blank(written) {
@@ -400,7 +403,8 @@ impl<'a> Call<'a> {
         Cow::Borrowed(self.text())
     }
 
-    /// Returns the arguments for a target that requires an object. Free-form text becomes a member of an object.
+    /// Returns the arguments for a target that requires an object. Free-form text is wrapped in an object with the
+    /// member `input`.
     pub(crate) fn object_text(&self) -> Cow<'a, str> {
         if !self.custom {
             return self.final_text("");

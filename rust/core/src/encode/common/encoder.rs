@@ -18,7 +18,7 @@ pub(crate) trait Encoder: Debug + Send {
     }
 
     /// Writes content of the source's own dialect that no streamweld event represents, in the place where it was sent.
-    /// Most dialects have no such content.
+    /// Does nothing in most dialects, which have no such content.
     fn write_unmodelled(&mut self, _context: &mut EncodeContext, _content: &Unmodelled<'_>) {}
 
     /// Writes the first chunk of a choice, with its role, unless the choice is already open. Only Chat does this.
@@ -27,8 +27,8 @@ pub(crate) trait Encoder: Debug + Send {
     /// Writes the chunk that opens a choice whose first chunk from the source lacks the role. Only Chat does this.
     fn role(&mut self, _context: &mut EncodeContext, _choice: i32) {}
 
-    /// Returns true if a received call has not been fully written because it must wait for another call. Only for
-    /// dialects whose calls are written one after another, although sources may interleave them.
+    /// Returns true if a received call has not been fully written because it must wait for another call. Needed only
+    /// for dialects whose calls are written one after another, although sources may interleave them.
     fn has_waiting_calls(&mut self) -> bool {
         false
     }

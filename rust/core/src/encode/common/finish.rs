@@ -1,7 +1,7 @@
 //! Determines how a response ends: with the target's word for the finish reason, or with an error for the target's
 //! client.
 //!
-//! The words and messages are in `_spec/conversions.json`; the encoders decide where to write them.
+//! `_spec/conversions.json` contains the words and messages, and the encoders decide where to write them.
 
 use crate::model::fault::Class;
 use crate::model::fault::Extra;
@@ -31,11 +31,11 @@ pub(crate) fn word_of<'r>(target: &str, reason: &str, raw: Option<&'r str>) -> O
     }
 }
 
-/// Targets whose clients reject a reason that is not on their list.
+/// Targets whose clients reject finish reasons that they do not know.
 const CLOSED: [&str; 2] = ["ai-sdk-parts", "ai-sdk-ui"];
 
 /// Returns the finish reason exactly as sent, if the source has the same dialect and the reason still fits the
-/// response. An unknown word is kept if clients accept any word.
+/// response. An unknown reason is kept if clients accept any reason.
 pub(crate) fn own_word<'r>(dialect: &str, reason: &str, raw: Option<&'r str>) -> Option<&'r str> {
     let raw = raw?;
     let means = spec::fact(dialect, "finish").and_then(|table| table.get(raw));
@@ -82,13 +82,14 @@ pub(crate) struct EndingError {
     pub(crate) code: String,
     /// True if the only error is that the input ended too early.
     pub(crate) cut: bool,
-    /// The error as the upstream sent it. Set if the error is written in another form and the message does not contain
-    /// the whole error.
+    /// The error as the upstream sent it, if the error is written in another form and the message does not contain the
+    /// whole error.
     pub(crate) sent: Option<String>,
 }
 
 impl EndingError {
-    /// Creates the error for the name of an exception class or of one of streamweld's own endings.
+    /// Creates the error for an entry of `faults` in `_spec/conversions.json`: the name of an exception class, or of a
+    /// reason why a conversion fails.
     pub(crate) fn named(name: &str) -> EndingError {
         let row = spec::conversion("faults").and_then(|table| table.get(name));
         let row = row.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -120,7 +121,7 @@ impl EndingError {
         ending_error
     }
 
-    /// Stores the payload that contained the upstream error, unless it only repeats the message.
+    /// Stores the payload that contained the upstream error, unless the payload is identical to the message.
     pub(crate) fn keep_sent(&mut self, payload: &[u8]) {
         let (text, _) = decode_utf8(payload);
         self.sent =

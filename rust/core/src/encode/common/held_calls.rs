@@ -1,12 +1,13 @@
 //! Holds back tool calls until it is known whether the server runs them itself.
 //!
-//! A Responses stream may contain a `function_call` together with its `function_call_output`. A client that receives
-//! such a call in another dialect would run it again. Therefore, each call waits until its result arrives, or until a
-//! part of another kind or the end of the response shows that the client has to run it. Later events of calls and tool
-//! results also wait, so that the order stays the same. The parser's limits also limit how much waits.
+//! A Responses stream may contain a `function_call` together with its `function_call_output`. After a conversion to
+//! another dialect, a client would run such a call again. Therefore, each call waits until its result arrives, or until
+//! a part of another kind or the end of the response shows that the client has to run the call. Later events of calls
+//! and tool results also wait, so that the order stays the same. The parser's limits also bound the amount of waiting
+//! content.
 //!
-//! A call to a tool of the request does not wait, because the client runs its own tools. These tools are known from the
-//! caller or from the opening event of the response, in which most servers repeat them.
+//! A call to a tool that the request defines does not wait, because the client runs its own tools. The caller can pass
+//! the request's tools, and most servers repeat them in the opening event of the response.
 
 use crate::json::Raw;
 use crate::json::members::is_string;
@@ -26,7 +27,7 @@ use std::iter;
 use std::mem;
 use std::sync::Arc;
 
-/// Returns true if the source may also send the result of a call that looks like a call for the client.
+/// Returns true if servers of this dialect may run calls that are not marked as run by the provider.
 pub(crate) fn holds(source: &str) -> bool {
     source == "responses"
 }
@@ -38,9 +39,9 @@ pub(crate) enum HoldDecision {
     Write,
     /// The event is held back, and nothing is written.
     Wait,
-    /// The held events are written. This event was added to them as the last one.
+    /// The held events are written, including the current event, which was added last.
     Release,
-    /// The held events are written, and then this event is written.
+    /// The held events are written, followed by the current event.
     ReleaseFirst,
 }
 
@@ -52,14 +53,14 @@ pub(crate) struct HeldCalls {
     events: Vec<HeldEvent>,
     /// Call ids of the held calls without a result, by part number.
     undecided: BTreeMap<u32, Arc<str>>,
-    /// Part numbers of held calls, by call id. Entries that no longer agree with `undecided` are skipped.
+    /// Part numbers of held calls, by call id. Entries that are no longer in `undecided` are ignored.
     parts: BTreeMap<Arc<str>, BinaryHeap<u32>>,
     /// Part numbers of the calls that the server ran.
     executed: Set<u32>,
 }
 
 impl HeldCalls {
-    /// Creates an empty store. `tools`: the tools of the request, if the caller passed them.
+    /// Creates an empty store. `tools` contains the request's tools, if the caller passed them.
     pub(crate) fn new(tools: Option<&[Tool]>) -> HeldCalls {
         let names = tools.into_iter().flatten().map(|tool| tool.name.clone());
         HeldCalls {
@@ -68,8 +69,8 @@ impl HeldCalls {
         }
     }
 
-    /// Adds the functions and free-form tools in the list of tools that a response repeats from its request. A namespace
-    /// contains such a list. Tools of other types are not added, because the server may run them.
+    /// Adds the functions and free-form tools from the list of the request's tools that a response repeats, including
+    /// the tools inside a `namespace`. Tools of other types are not added, because the server may run them.
     pub(crate) fn add_client_tools(&mut self, tools: Raw<'_>) {
         for tool in items(tools) {
             if is_string(member_of(tool, "type"), "namespace") {
@@ -392,7 +393,7 @@ impl HeldEvent {
         })
     }
 
-    /// Calls `give` with the event, or with each of the deltas.
+    /// Calls `give` with the held event, or with each of the held deltas.
     pub(crate) fn each(&self, mut give: impl FnMut(&Event<'_>)) {
         match self {
             HeldEvent::Started(started) => give(&Event::ToolCallStarted {

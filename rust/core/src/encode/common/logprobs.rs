@@ -1,7 +1,7 @@
 //! Converts log probabilities of text tokens between Chat and Responses, which use the same form in different places.
 //!
-//! Chat puts them in the choice (`logprobs.content`). Responses puts them in the text events and in the part
-//! (`logprobs`).
+//! Chat puts log probabilities in the choice (`logprobs.content`). Responses puts log probabilities in the text events
+//! and in the part (`logprobs`).
 
 use crate::encode::common::compact_json::canonical;
 use crate::encode::common::writer::Writer;
@@ -38,7 +38,7 @@ pub(crate) fn logprobs(source: &str, target: &str, metadata: Option<&str>) -> Op
         ("responses", "chat") => whole.get("logprobs")?,
         _ => return None,
     };
-    // Only Chat accepts null.
+    // Only Chat accepts null for missing `bytes`.
     let unknown = if target == "chat" { "null" } else { "[]" };
     let mut to = Writer::default();
     let mut mark = "";
@@ -61,7 +61,7 @@ pub(crate) fn logprobs(source: &str, target: &str, metadata: Option<&str>) -> Op
 }
 
 /// Writes the members that every token has, without the closing brace. Returns `None` if the item lacks a token or a
-/// probability. `unknown`: the value to write if `bytes` is missing.
+/// probability. `unknown` is the value to write if `bytes` is missing.
 fn token<'a>(to: &mut Writer, item: Raw<'a>, unknown: &str) -> Option<Object<'a>> {
     let entry = Object::of(item)?;
     let text = entry.get("token").filter(|raw| raw.kind == Kind::String)?;

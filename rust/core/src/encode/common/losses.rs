@@ -10,8 +10,8 @@ pub(crate) struct Losses {
     known: Vec<&'static str>,
     /// Number of losses that have already been reported.
     reported: usize,
-    /// True if the source and target have the same dialect. Metadata that a closing event repeats may then have passed
-    /// through.
+    /// True if the source and target have the same dialect. If the dialects are the same, metadata that a closing event
+    /// repeats is not lost, because it may have passed through earlier.
     pub(crate) own: bool,
 }
 
@@ -23,7 +23,7 @@ impl Losses {
         }
     }
 
-    /// Records a loss if the metadata has members, because the target cannot represent a provider's own members.
+    /// Records a loss if the metadata has members, because the target cannot represent the provider's own members.
     #[inline]
     pub(crate) fn metadata(&mut self, metadata: Option<&str>) {
         // If the text contains no quotes, the object has no members.

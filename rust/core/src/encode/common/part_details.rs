@@ -1,5 +1,5 @@
-//! Stores the content of a response's parts other than streamed text. The content is borrowed from the current event,
-//! and copied only if it has to wait.
+//! Stores the content of parts other than streamed text. The content is borrowed from the current event, and copied
+//! only if it has to wait.
 
 use crate::encode::common::writer::Writer;
 use crate::model::event::Delta;
@@ -19,12 +19,12 @@ pub(crate) enum Kind {
     Call,
 }
 
-/// The closing event of a text, reasoning, or refusal part, without the text.
+/// The closing event of a text, reasoning, or refusal part, except for its text.
 #[derive(Clone, Debug)]
 pub(crate) struct Done<'a> {
     pub(crate) kind: Kind,
     pub(crate) is_empty: bool,
-    /// The kind of reasoning. An empty string for any other part.
+    /// The kind of reasoning, or an empty string if the part is not reasoning.
     pub(crate) reasoning: &'static str,
     pub(crate) item_id: Option<Text<'a>>,
     pub(crate) signature: Option<Text<'a>>,
@@ -39,8 +39,8 @@ pub(crate) struct Done<'a> {
 pub(crate) struct Call<'a> {
     pub(crate) call_id: Text<'a>,
     pub(crate) name: Text<'a>,
-    /// Arguments as text. For an invalid call, contains everything that was sent, because the first of several values
-    /// alone would look like valid arguments.
+    /// Arguments as text. For an invalid call, the arguments include everything that was sent. If several JSON values
+    /// were sent, the first alone would look like valid arguments.
     pub(crate) arguments: Text<'a>,
     pub(crate) state: &'static str,
     pub(crate) reason: Option<&'static str>,
@@ -49,7 +49,7 @@ pub(crate) struct Call<'a> {
     pub(crate) metadata: Option<Text<'a>>,
 }
 
-/// A source, a file, or a tool result. None of them belongs to a block of text or of a call.
+/// A source, a file, or a tool result, which is not part of a text block or a call block.
 #[derive(Clone, Debug)]
 pub(crate) enum StandalonePart<'a> {
     Source {
@@ -201,7 +201,8 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns the arguments for a target that requires an object. Free-form text becomes a member of an object.
+    /// Returns the arguments for a target that requires an object. Free-form text is wrapped in an object with the
+    /// member `input`.
     pub(crate) fn object_text(&self) -> Cow<'_, str> {
         if !self.custom {
             return Cow::Borrowed(&self.arguments);
@@ -215,7 +216,7 @@ impl<'a> Call<'a> {
         self.state == "incomplete"
     }
 
-    /// Returns true for a truncated call without arguments. A client might run such a call.
+    /// Returns true for a truncated call without arguments. A client might run such a call in spite of the truncation.
     pub(crate) fn is_empty_cut(&self) -> bool {
         let is_blank = self
             .arguments

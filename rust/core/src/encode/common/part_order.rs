@@ -20,7 +20,7 @@ impl Default for PartOrder {
 }
 
 impl PartOrder {
-    /// Creates the order for a source in the same dialect.
+    /// Creates the order that a source in the same dialect uses.
     pub(crate) fn as_sent() -> PartOrder {
         PartOrder::AsSent(SourceBlocks::default())
     }
@@ -63,7 +63,7 @@ impl PartOrder {
         }
     }
 
-    /// Returns true if `finish` would close a call that clients would run although its arguments may be missing.
+    /// Returns true if `finish` would close a truncated call without arguments, which clients would run.
     pub(crate) fn has_empty_cut_call(&self) -> bool {
         match self {
             PartOrder::Sequential(_) => false, // a call is opened with the first piece of its arguments
@@ -84,7 +84,8 @@ impl PartOrder {
         matches!(self, PartOrder::Sequential(blocks) if blocks.answered)
     }
 
-    /// Returns true if the upstream changed or retracted what was already written, which the target cannot express.
+    /// Returns true if the upstream changed or retracted content that was already written. The target cannot express
+    /// such a change.
     pub(crate) fn contradicted(&self) -> bool {
         match self {
             PartOrder::Sequential(blocks) => blocks.contradicted,

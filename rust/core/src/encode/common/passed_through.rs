@@ -1,8 +1,8 @@
 //! Records which parts of a response passed through unchanged, so that an encoder for the same dialect can continue the
 //! response.
 //!
-//! If another dialect is written, nothing passes through and the record stays empty. Each encoder decides how to use
-//! these facts.
+//! In a conversion to another dialect, nothing passes through and the record stays empty. Each encoder decides how to
+//! use this record.
 
 use crate::model::small_map::Map;
 use crate::model::small_map::Set;
@@ -20,16 +20,17 @@ pub(crate) struct AddedItem {
 pub(crate) struct PassedThrough {
     /// True if the source has the target's dialect, so that its ids, indexes and metadata stay valid.
     pub(crate) own: bool,
-    /// Wire index of the part that the current start event opens, and the index of the part inside its item.
+    /// The wire index of the part that the current start event opens, and the part's index inside its item.
     pub(crate) at: Option<i64>,
     pub(crate) sub: Option<i64>,
-    /// The value of `at`, or `None` if content was omitted or inserted, so that the index cannot be kept.
+    /// The value of `at`, or `None` if the part needs a new index because content was omitted or inserted.
     pub(crate) index: Option<i64>,
     /// Id of the part's item, as sent.
     pub(crate) item_id: Option<String>,
     /// Unknown members of the start event of the block with this index, as a JSON object.
     pub(crate) members: Option<(i64, String)>,
-    /// True if a position was already in use, so that content was written at another position. The encoder sets it.
+    /// True if content was written at a new position because its original position was already in use. Set by the
+    /// encoder.
     pub(crate) moved: bool,
     /// A number that changes with every payload.
     pub(crate) payload_number: u64,
@@ -41,11 +42,12 @@ pub(crate) struct PassedThrough {
     pub(crate) next_index: i64,
     /// Items that the source opened, by index. Items with the same index are stored in order of arrival.
     pub(crate) added: Map<i64, Vec<AddedItem>>,
-    /// Items whose closing event passed through, as sent, by index.
+    /// JSON of the items whose closing event passed through, as sent, by index.
     pub(crate) items: BTreeMap<i64, String>,
-    /// The response id in the opening event, once that event passed through. `Some(None)`: the event has no id.
+    /// The response id in the opening event, once that event passed through. `Some(None)` means that the event has no
+    /// id.
     pub(crate) created: Option<Option<String>>,
-    /// True if the source has no opening event, so that one is written before the source's first event.
+    /// True if the source has no opening event, so that the encoder writes an opening event first.
     pub(crate) unopened: bool,
     /// Parts whose closing event passed through.
     pub(crate) closed: Set<u32>,
@@ -57,7 +59,7 @@ pub(crate) struct PassedThrough {
     pub(crate) finished: Set<i32>,
     /// True if the latest token counts passed through. Set when the stream ends.
     pub(crate) counted: bool,
-    /// The number of the next event, or `None` if the source does not number its events.
+    /// The sequence number of the next event, or `None` if the source does not number its events.
     pub(crate) sequence: Option<i128>,
     /// The payload of the current event.
     pub(crate) payload: Vec<u8>,

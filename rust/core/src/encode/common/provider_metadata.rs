@@ -1,7 +1,7 @@
-//! Writes metadata that only its provider can use: signatures, encrypted reasoning and item ids.
+//! Writes metadata that only its provider can use, such as signatures, encrypted reasoning and item ids.
 //!
-//! This metadata is written only to fields that a client sends back to that provider: `providerMetadata` of the AI SDK,
-//! under the provider's name. When an AI SDK stream is converted to the provider's own dialect, the metadata is
+//! This metadata is written only to a field that a client sends back to the same provider: `providerMetadata` of the AI
+//! SDK, under the provider's name. When an AI SDK stream is converted to the provider's own dialect, the metadata is
 //! restored from `providerMetadata`.
 
 use crate::encode::common::compact_json::canonical;
@@ -28,7 +28,8 @@ const HANDED_BACK: [&str; 5] = [
     "redactedData",
 ];
 
-/// Returns true if an AI SDK part has `providerMetadata` of this provider and therefore came from it.
+/// Returns true if an AI SDK part has `providerMetadata` of this provider, which shows that the part came from this
+/// provider.
 pub(crate) fn is_genuine(context: &EncodeContext, provider: &str, metadata: Option<&str>) -> bool {
     let whole = metadata.filter(|_| context.source.starts_with("ai-sdk-"));
     let whole = whole.and_then(|text| {
@@ -41,8 +42,8 @@ pub(crate) fn is_genuine(context: &EncodeContext, provider: &str, metadata: Opti
 }
 
 /// Returns the members of a part's metadata that belong in `providerMetadata`, as JSON, and records a loss for all
-/// other members. `done`: the closing event of a reasoning part, which contains the signature and the encrypted content
-/// in fields of its own.
+/// other members. `done` is the closing event of a reasoning part, which has separate fields for the signature and the
+/// encrypted content.
 pub(crate) fn provider_metadata(
     context: &mut EncodeContext,
     metadata: Option<&str>,
@@ -119,7 +120,7 @@ fn under_its_name(
     })
 }
 
-/// Returns the provider namespace for a source. Unlisted sources use their own name.
+/// Returns the provider namespace for a source. A source that is not listed uses its own name.
 fn provider(source: &str) -> &str {
     let known = spec::conversion("provider_names").and_then(|table| table.get(source)?.as_str());
     known.unwrap_or(if source.is_empty() { "unknown" } else { source })

@@ -1,7 +1,7 @@
 //! Writes one response to a target with sequential blocks: its opening events, its parts and its ending.
 //!
 //! Decides which events open a response and whether the response is complete. An `Answer` writes opening events,
-//! endings and errors; `PartOrder` decides the order of the parts.
+//! endings and errors, and `PartOrder` decides the order of the parts.
 
 use crate::encode::common::block::BlockOutput;
 use crate::encode::common::block::BlockWriter;
@@ -29,20 +29,20 @@ pub(crate) struct Finish {
     pub(crate) raw: Option<String>,
 }
 
-/// Writes the responses of one target.
+/// Writes responses in the format of one target.
 pub(crate) trait Answer: BlockWriter {
     const TARGET: &'static str;
-    /// True if the target writes content of its own dialect that no streamweld event represents, as it was sent.
+    /// True if content that no streamweld event represents is copied from a source in the same dialect.
     const WRITES_UNMODELLED: bool = false;
 
     /// Writes the events that open the response.
     fn start(&mut self, context: &mut EncodeContext, opening: Opening<'_>);
 
-    /// Writes the ending of a complete response. `word`: the target's word for the finish reason.
+    /// Writes the ending of a complete response. `word` is the target's word for the finish reason.
     fn finish(&mut self, context: &mut EncodeContext, word: &str, finish: &Finish);
 
-    /// Writes content of the source's own dialect that no streamweld event represents. `opened`: whether the opening
-    /// has already been written.
+    /// Writes content of the source's own dialect that no streamweld event represents. `opened` is true if the opening
+    /// events have already been written.
     fn write_unmodelled(
         &mut self,
         _context: &mut EncodeContext,
@@ -52,7 +52,7 @@ pub(crate) trait Answer: BlockWriter {
     ) {
     }
 
-    /// Writes the ending of an incomplete response. `opened`: whether the response has already been opened.
+    /// Writes the ending of an incomplete response. `opened` is true if the opening events have already been written.
     fn fail(
         &mut self,
         context: &mut EncodeContext,
@@ -69,7 +69,7 @@ pub(crate) struct SequentialAnswer<A> {
     blocks: PartOrder,
     opened: bool,
     over: bool,
-    /// The choice of the first event that belongs to a choice. Only this choice is written.
+    /// The only choice that is written, which is the choice of the first event that belongs to any choice.
     choice: Option<i32>,
     finished: Option<Finish>,
 }
@@ -113,8 +113,9 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
             self.finished = Some(Finish { reason, raw });
             return context.losses.repeated(event.metadata());
         }
-        // Targets with sequential blocks cannot represent the metadata of a start event or a delta (log probabilities).
-        // AI SDK sources repeat such metadata in the closing event of the part.
+        // Targets with sequential blocks cannot represent metadata of start events and deltas, such as log
+        // probabilities. AI SDK sources repeat the metadata of start events and deltas in the closing event of the
+        // part.
         let is_written = writes_unmodelled && is_start(event);
         if (is_start(event) || is_delta(event))
             && !is_written
@@ -173,7 +174,7 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
         }
         let runs = self.blocks.client_calls() > 0;
         let reason = match finish.reason {
-            // No call is left to run, because every call has a result or lacks a name.
+            // The client has no calls to run, because every call has a result or lacks a name.
             "tool_calls" if !runs && self.blocks.answered() => "other",
             "tool_calls" if !runs => "error",
             reason => reason,

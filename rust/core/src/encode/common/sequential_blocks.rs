@@ -1,9 +1,9 @@
-//! Arranges interleaved parts as a sequence of blocks, for targets that allow one open block at a time.
+//! Writes interleaved parts as a sequence of blocks, for targets that allow only one open block at a time.
 //!
 //! An open block of text is closed when another part follows, and the text may continue in a new block. A tool call
-//! stays open until it is complete. Meanwhile, other parts wait in order, so that parallel calls are never mixed. Calls
-//! are written in the order in which they were announced. The parser's limits also bound the amount of waiting content.
-//! A `BlockWriter` writes the bytes.
+//! stays open until it is complete. While a call is open, other parts wait in order, so that parallel calls are never
+//! mixed. Calls are written in the order in which they were announced. The parser's limits also bound the amount of
+//! waiting content. A `BlockWriter` writes the bytes.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::BlockOutput;
@@ -32,27 +32,28 @@ pub(crate) struct Blocks {
     pub(crate) active: Option<u32>,
     /// True if the active block is a call.
     pub(crate) calling: bool,
-    /// Blocks of parts that are not finished or not yet fully written.
+    /// Blocks of parts that are not complete or not fully written yet.
     pub(crate) blocks: Map<u32, Block>,
     /// Parts that wait until no call is open, in the order in which they are written.
     pub(crate) queue: VecDeque<Item>,
-    /// Announced calls that have not been started. They are started in the order of their part numbers.
+    /// Part numbers of announced calls that have not been started, in the order in which they will be started.
     pub(crate) announced: BTreeSet<u32>,
-    /// Calls that were announced with an id and are not finished.
+    /// Part numbers of unfinished calls that were announced with an id, by call id.
     pub(crate) ids: Map<String, u32>,
     /// Complete calls that have not been written yet, by call id.
     pub(crate) unwritten_calls: Map<String, u32>,
-    /// Name of each written call, and whether the provider runs it. Both are needed when the result is written.
+    /// Name of each written call, and whether the provider runs it. Both values are needed when the call's result is
+    /// written.
     pub(crate) written: Map<String, (String, bool)>,
-    /// Complete calls that are written at the end, unless their result arrives. A call with a result must not be run
-    /// again.
+    /// Complete calls that are written at the end of the response, unless their result arrives before. The client must
+    /// not run a call that already has a result.
     pub(crate) unanswered: Vec<(String, u32)>,
     /// Number of written calls that the client must run.
     pub(crate) client_calls: usize,
     /// True if a call was omitted because its result arrived.
     pub(crate) answered: bool,
-    /// True if the upstream changed or retracted what was already written. The target cannot express that, so the
-    /// stream ends.
+    /// True if the upstream changed or retracted content that was already written. The target cannot express such a
+    /// change, so the stream ends with an error.
     pub(crate) contradicted: bool,
 }
 
@@ -91,7 +92,7 @@ impl Blocks {
         }
     }
 
-    /// Ends a complete response: closes the open block and writes all waiting content.
+    /// Ends a complete response by closing the open block and writing all waiting content.
     pub(crate) fn finish<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
         while let Some(part) = self.active.take() {
             let block = self.blocks.slot(part);
@@ -108,7 +109,7 @@ impl Blocks {
         }
     }
 
-    /// Ends an incomplete response: writes the waiting text that was received, but does not start calls.
+    /// Ends an incomplete response. Waiting text is written, but no waiting call is started.
     pub(crate) fn abandon<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
         if let Some(part) = self.active.take() {
             to.form.broken_off(to.context, self.blocks.slot(part));
@@ -268,8 +269,8 @@ impl Blocks {
 
     // The queue
 
-    /// Returns true if the part must wait, because another call is open or a call that was announced earlier has not
-    /// been started.
+    /// Returns true if the part must wait because another call is open, or because a call that was announced earlier
+    /// has not been started.
     pub(crate) fn waits(&self, part: u32) -> bool {
         (self.calling && self.active.is_some_and(|active| active != part)) || self.is_early(part)
     }
@@ -299,8 +300,8 @@ impl Blocks {
         self.take_turn(part);
     }
 
-    /// Removes a call that was started or dropped from the announced calls. If the next announced call was skipped in
-    /// the queue, it is queued again.
+    /// Removes a call from the announced calls, because its output was started or the call was dropped. If the next
+    /// announced call was skipped in the queue, it is queued again.
     pub(crate) fn take_turn(&mut self, part: u32) {
         if self.announced.first() != Some(&part) {
             self.announced.remove(&part);
@@ -335,8 +336,8 @@ impl Blocks {
         }
     }
 
-    /// Takes the next item to write from the queue. A call that must wait for an earlier call is skipped until
-    /// `take_turn`.
+    /// Removes and returns the next item to write. A call that must wait for an earlier call is skipped, and
+    /// `take_turn` queues it again.
     fn next_in_row(&mut self) -> Option<Item> {
         loop {
             match self.queue.pop_front()? {

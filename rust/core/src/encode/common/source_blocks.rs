@@ -1,9 +1,9 @@
 //! Writes blocks in the dialect of their source: opens, continues and closes each block where the source did.
 //!
-//! Replaces the queue in `Blocks`. Some sources open a block while another is open, although clients of the dialect
-//! support only one open block. The first block then stays open until the source closes it, and the others wait in the
-//! order in which they started. A call that cannot be written as it arrives is written whole at its end, as in
-//! `Blocks`.
+//! Replaces the queue in `Blocks`. Some sources open a block while another block is open, although clients of the
+//! dialect support only one open block. In that case, the first block stays open until the source closes it, and the
+//! other blocks wait in the order in which they started. As in `Blocks`, a call that cannot be written as it arrives is
+//! written when it is complete.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::BlockOutput;
@@ -29,14 +29,14 @@ use std::mem;
 /// Writes the parts of one response in the source's order.
 #[derive(Debug, Default)]
 pub(crate) struct SourceBlocks {
-    /// Blocks of parts that are not finished.
+    /// Blocks of unfinished parts.
     blocks: Map<u32, Block>,
     open: BTreeSet<u32>,
-    /// Open blocks whose stop event had not passed through when this set was last updated.
+    /// Open blocks whose stop event had not passed through at the last update of this set.
     unstopped: BTreeSet<u32>,
     /// Number of open calls for each id.
     open_ids: Map<String, usize>,
-    /// A part that reserves the place of the open block, although none of its content can be written yet.
+    /// A part that prevents other blocks from being opened, although none of its own content can be written yet.
     reserved: Option<u32>,
     /// Parts that wait to be written, in order.
     queue: VecDeque<u32>,
@@ -44,7 +44,7 @@ pub(crate) struct SourceBlocks {
     unmodelled: u32,
     /// Calls whose final event arrived, but whose block must stay open until the response ends.
     ended_open_calls: Vec<u32>,
-    /// Calls that were announced with an id and are not finished.
+    /// Part numbers of unfinished calls that were announced with an id, by call id.
     ids: Map<String, u32>,
     /// Ids of complete calls that have not been written yet.
     unwritten_calls: BTreeSet<String>,
@@ -127,7 +127,7 @@ impl SourceBlocks {
         block.map(|block| block.out.push_str(text)).is_some()
     }
 
-    /// Ends a complete response: closes the calls that had to stay open, and writes all waiting content.
+    /// Ends a complete response by closing the calls that had to stay open and writing all waiting content.
     pub(crate) fn finish<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
         while !(self.ended_open_calls.is_empty() || self.contradicted) {
             for part in mem::take(&mut self.ended_open_calls) {
@@ -142,7 +142,7 @@ impl SourceBlocks {
         }
     }
 
-    /// Returns true if `finish` would close a call that clients would run although its arguments may be missing.
+    /// Returns true if `finish` would close a truncated call without arguments, which clients would run.
     pub(crate) fn has_empty_cut_call(&self) -> bool {
         let mut unwritten = self.ended_open_calls.iter().chain(&self.queue);
         unwritten.any(|part| {
@@ -151,7 +151,7 @@ impl SourceBlocks {
         })
     }
 
-    /// Ends a truncated response, whose blocks may still be open.
+    /// Ends a truncated response, in which blocks may still be open.
     pub(crate) fn abandon<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
         self.unstopped.clear();
         self.open_ids.clear();
@@ -196,8 +196,8 @@ impl SourceBlocks {
         !(self.reserved == Some(part) || self.open.contains(&part)) && self.is_taken::<F>(context)
     }
 
-    /// Returns true if no block may be opened, because another one is open. A block whose stop event has passed through
-    /// no longer counts.
+    /// Returns true if no block may be opened because another block is open. A block whose stop event has passed
+    /// through counts as closed.
     fn is_taken<F: BlockWriter>(&mut self, context: &EncodeContext) -> bool {
         if F::SIDE_BY_SIDE || self.reserved.is_some() {
             return !F::SIDE_BY_SIDE;
@@ -211,7 +211,7 @@ impl SourceBlocks {
         false
     }
 
-    /// Marks the block as open. Returns false if it was already open.
+    /// Marks the block as open. Returns false if the block was already open.
     fn mark_open(&mut self, part: u32) -> bool {
         let is_new = self.open.insert(part);
         if is_new {
@@ -224,7 +224,7 @@ impl SourceBlocks {
         is_new
     }
 
-    /// Marks the block as closed. Returns false if it was not open.
+    /// Marks the block as closed. Returns false if the block was not open.
     fn mark_closed(&mut self, part: u32) -> bool {
         let was_open = self.open.remove(&part);
         if was_open {
@@ -246,8 +246,8 @@ impl SourceBlocks {
         }
     }
 
-    /// Writes the waiting parts as long as a block may be opened. Writes nothing if the upstream contradicted written
-    /// text.
+    /// Writes the waiting parts as long as a block may be opened. Writes nothing if the upstream contradicted text that
+    /// was already written.
     #[inline]
     fn go_on<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>) {
         while !(self.queue.is_empty() || self.contradicted || self.is_taken::<F>(to.context)) {
@@ -450,7 +450,7 @@ impl SourceBlocks {
         }
     }
 
-    /// Writes a whole call. If an open call has the same id, marks the response as contradicted instead.
+    /// Writes a whole call. If an open call has the same id, sets `contradicted` instead.
     fn write_call<F: BlockWriter>(&mut self, to: &mut BlockOutput<'_, F>, call: &Call<'_>) {
         let count = self.open_ids.get(call.call_id.as_ref());
         if count.is_some_and(|count| *count > 0) {

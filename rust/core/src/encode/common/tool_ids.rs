@@ -2,7 +2,7 @@
 //!
 //! The new id is `swid_` followed by the old id, with `_` doubled and every byte that is not a letter, a digit or `-`
 //! replaced by `_` and two hexadecimal digits. The old id can therefore be restored from the new one without any state.
-//! An old id that is too long for this is replaced by a numbered id.
+//! If the new id would be too long, a numbered id is used instead.
 
 use crate::encode::common::id_mint::IdMint;
 use crate::model::event::Event;
@@ -15,7 +15,7 @@ const PREFIX: &str = "swid_";
 pub struct ToolIdForm {
     /// True if an id may contain only letters, digits, `_` and `-`.
     pub word_only: bool,
-    /// Maximum number of characters, or `None` without a limit.
+    /// Maximum number of characters, or `None` if there is no limit.
     pub most: Option<usize>,
 }
 
@@ -32,7 +32,7 @@ impl ToolIdForm {
 #[derive(Debug)]
 pub(crate) struct ToolIds {
     form: ToolIdForm,
-    /// (target id, source id) of every renamed call, in order.
+    /// The target id and the source id of every renamed call, in order.
     renamed: Vec<(String, String)>,
     /// Source id -> index into `renamed`.
     places: Map<String, usize>,

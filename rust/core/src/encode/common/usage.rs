@@ -1,7 +1,7 @@
 //! Normalizes token counts across APIs: the input includes the cache, and the output includes the reasoning.
 //!
-//! Twin of `python/streamweld/usage.py`. `_spec/usage.json` describes what each API's usage object means; every encoder
-//! converts the counts to the meaning that its target uses.
+//! Twin of `python/streamweld/usage.py`. `_spec/usage.json` describes what each API's usage object means, and every
+//! encoder converts the counts to the meaning that its target uses.
 
 use crate::json::Kind;
 use crate::json::Number;
@@ -39,7 +39,8 @@ const NAMES: [&str; 10] = [
     "output",
     "total",
 ];
-/// For each of the first seven counts: 0 if it is normally part of the input, 1 if it is normally part of the output.
+/// For each of the first seven counts, 0 if the count is normally part of the input and 1 if it is normally part of the
+/// output.
 const SIDES: [usize; 7] = [1, 0, 0, 0, 1, 0, 1];
 const REASONING: usize = 0;
 const CACHED_READ: usize = 1;
@@ -51,10 +52,10 @@ const TOTAL: usize = 9;
 /// The token counts as sent, in the order of `NAMES`.
 type Found = [Option<i64>; NAMES.len()];
 
-/// The paths of several numbers, split into steps; the count is their sum.
+/// The paths of several numbers, split into steps. The count is the sum of these numbers.
 type Sum = Vec<Vec<String>>;
 
-/// What one API's usage object means; see `about` in `_spec/usage.json`.
+/// What one API's usage object means, as described in `about` of `_spec/usage.json`.
 struct Shape {
     paths: [Vec<Sum>; NAMES.len()],
     modalities: [Vec<(String, String)>; NAMES.len()],
@@ -63,13 +64,13 @@ struct Shape {
     placeholder: Placeholder,
 }
 
-/// Which counts of 0 are placeholders: members without a real value that are sent only because clients require them.
+/// Which counts of 0 are placeholders, that is, members that are sent only because clients require them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Placeholder {
     None,
     /// An input of 0 is a placeholder if the output is greater than 0.
     Input,
-    /// An input of 0 is always a placeholder. In that case, an output or total of 0 is a placeholder as well.
+    /// An input of 0 is always a placeholder. If the input is 0, an output or total of 0 is a placeholder as well.
     Both,
 }
 
@@ -151,9 +152,9 @@ impl Shape {
 
     /// Returns which counts the gateway reports separately from the input and the output.
     ///
-    /// The API's documentation determines this unless the numbers contradict it. A count that is larger than the input
-    /// cannot be included in the input; the same applies to the output. If the total exceeds the input plus the output
-    /// by the sum of some counts, these counts are reported separately.
+    /// The API's documentation determines which counts are separate, unless the numbers contradict the documentation. A
+    /// count that is larger than the input cannot be part of the input, and the same applies to the output. If the
+    /// total exceeds the input plus the output by the sum of some counts, these counts are reported separately.
     fn excluded_counts(&self, found: &Found) -> [Vec<usize>; 2] {
         let known = |parts: &Vec<usize>| -> Vec<usize> {
             let parts = parts.iter().copied();
@@ -273,13 +274,13 @@ impl Counts {
             Placeholder::Both => true,
         };
         if input == Some(0) && is_placeholder {
-            // The value 0 is only a placeholder for a required member, because every request has input.
+            // An input of 0 is a placeholder for a required member, because every request has input.
             input = None;
             output = output.filter(|_| is_counted);
             total = total.filter(|total| *total > 0);
         }
         if let Some(total) = total {
-            // If the remainder is zero, the missing count is either zero or has not been sent yet.
+            // If the total equals the known count, the missing count is either zero or has not been sent yet.
             let rest = |known: i64| Some(total.saturating_sub(known)).filter(|rest| *rest > 0);
             match (input, output) {
                 (None, Some(known)) => input = rest(known),
@@ -306,7 +307,8 @@ impl Counts {
         self.input.is_some() || self.output.is_some() || self.total.is_some()
     }
 
-    /// Returns the total, for a target that requires a number. If it is unknown, returns the sum of the known counts.
+    /// Returns the total, for a target that requires a number. If the total is unknown, returns the sum of the known
+    /// counts.
     pub(crate) fn sum(&self) -> i64 {
         let input = self.input.unwrap_or(0);
         let both = input.saturating_add(self.output.unwrap_or(0));

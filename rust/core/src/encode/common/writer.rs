@@ -104,12 +104,12 @@ impl Writer {
 /// Number of bytes that are examined at a time. Most text contains nothing to escape.
 const BLOCK: usize = 16;
 
-/// For each byte: true if a character that begins with this byte may have to be escaped in a string.
+/// For each byte, true if a character that begins with this byte may have to be escaped in a string.
 const SPECIAL: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
-        // This cannot panic at run time, because it is evaluated at compile time.
+        // The index cannot cause a panic at run time, because the table is computed at compile time.
         #[allow(clippy::indexing_slicing)]
         {
             table[byte] = byte < 0x20 || matches!(byte, 0x22 | 0x5C | 0xE2);
@@ -124,7 +124,7 @@ fn next_special(bytes: &[u8], from: usize) -> Option<usize> {
     let mut rest = bytes.get(from..)?;
     let mut at = from;
     while let Some((block, more)) = rest.split_first_chunk::<BLOCK>() {
-        // Branch-free, so that the compiler can vectorize the whole block.
+        // This code has no branches, so that the compiler can vectorize it.
         let found = block.iter().fold(0, |found, &byte| {
             let quoted = u8::from(byte == b'"') | u8::from(byte == b'\\');
             found | quoted | u8::from(byte < 0x20) | u8::from(byte == 0xE2)

@@ -103,7 +103,7 @@ impl Body {
         }
     }
 
-    /// Writes the part as JSON. `text`: the escaped text, without quotes.
+    /// Writes the part as JSON. `text` is the escaped text, without quotes.
     pub(crate) fn part(&self, to: &mut Writer, text: &str) {
         let (head, tail) = match self {
             Body::Text(..) => ("output_text\",\"text\":\"", "\",\"annotations\":["),

@@ -33,8 +33,8 @@ impl Status {
     }
 }
 
-/// Key of an item from a source in the same dialect: its index with the number of earlier items at that index, or its
-/// id.
+/// Key of an item from a source in the same dialect: either its index and the number of earlier items at that index, or
+/// its id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SourceItemKey {
     Index(i64, usize, SourceItemKind),
@@ -50,11 +50,11 @@ pub(crate) enum SourceItemKind {
 /// One output item.
 #[derive(Debug)]
 pub(crate) struct Item {
-    /// The item's id; `None` if the source's own item has no id.
+    /// The item's id, or `None` if the source's own item has no id.
     pub(crate) id: Option<String>,
     /// The `output_index` of the item.
     pub(crate) index: i64,
-    /// The kind of content with which the item was opened.
+    /// The kind of content that the item had when it was opened.
     pub(crate) body: Body,
     /// Reasoning only: true if the item has a `content` list.
     pub(crate) has_content: bool,
@@ -67,12 +67,12 @@ pub(crate) struct Item {
     pub(crate) open: Set<u32>,
     /// True if the item's `output_item.done` event has passed through.
     pub(crate) has_ended: bool,
-    /// True if the item continued after its `output_item.done` event, so that a second such event is written at the
-    /// end.
+    /// True if the item continued after its `output_item.done` event, so that a second `output_item.done` event is
+    /// written at the end.
     pub(crate) resumed: bool,
     /// Indexes in use: first those of content parts, then those of summary parts.
     pub(crate) subs: [PartIndexes; 2],
-    /// Value of `next_turn` when the item was last opened or resumed; `None` while the item is not held open.
+    /// Value of `next_turn` when the item was last opened or resumed. `None` if the item is not open.
     pub(crate) turn: Option<u64>,
     pub(crate) status: Status,
 }
@@ -97,7 +97,7 @@ pub(crate) struct PartIndexes {
 }
 
 impl PartIndexes {
-    /// Returns the index for a new part: `sent`, unless another part already has it, and otherwise the next index.
+    /// Returns `sent` as the index of a new part, or the next free index if another part already has the index `sent`.
     pub(crate) fn free(&self, sent: Option<i64>) -> i64 {
         sent.filter(|sent| !self.taken.contains(sent))
             .unwrap_or(self.next)
@@ -119,7 +119,7 @@ pub(crate) struct ItemContent {
     /// Part number in the source.
     pub(crate) number: u32,
     pub(crate) sub: i64,
-    /// JSON members that identify the part. Every event about its text contains them.
+    /// JSON members that identify the part in every event about its text.
     pub(crate) position: String,
     pub(crate) body: Body,
     /// Text received so far. Once the part is closed, the complete text, escaped for JSON.
@@ -129,13 +129,13 @@ pub(crate) struct ItemContent {
     pub(crate) reset: bool,
 }
 
-/// Whether a part has ended, and how.
+/// Whether and how a part has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartEnd {
     Open,
     Closed,
-    /// The final item does not contain the part, although text of the part was streamed. No event closes the part, and
-    /// no list contains it.
+    /// Text of the part was streamed, but the final item does not contain the part. No event closes the part, and it is
+    /// not listed in its item.
     Retracted,
 }
 
@@ -149,16 +149,16 @@ pub(crate) struct Items {
     next: i64,
     /// Open items from a source in the same dialect, by key.
     pub(crate) held: Map<SourceItemKey, usize>,
-    /// The same items by turn, in the order in which they were opened or resumed.
+    /// The items in `held` by their `turn`, which is the order in which they were opened or resumed.
     pub(crate) turns: BTreeMap<u64, (SourceItemKey, usize)>,
     /// Keys in `turns` of the open items whose parts have all ended.
     pub(crate) idle: BTreeSet<u64>,
     pub(crate) next_turn: u64,
     /// Finished items, by key.
     pub(crate) left: Map<SourceItemKey, usize>,
-    /// For each part of the source, by part number: the item that contains it.
+    /// The item that contains each part of the source, by part number.
     pub(crate) item_of: Map<u32, usize>,
-    /// Items that continued after their `output_item.done` event and need a second such event.
+    /// Items that continued after their `output_item.done` event and need a second `output_item.done` event.
     pub(crate) resumed: Vec<usize>,
 }
 
@@ -167,8 +167,8 @@ impl Items {
         self.parts.get_mut(position)
     }
 
-    /// Returns true if a client that ignores the status would run an open call. The AI SDK treats missing arguments as
-    /// `{}`.
+    /// Returns true if there is an open call that a client would run if it ignores the call's status. The AI SDK treats
+    /// missing arguments as `{}`.
     pub(crate) fn could_be_run(&self) -> bool {
         let mut open = self.parts.iter().filter(|part| part.end == PartEnd::Open);
         open.any(|part| match part.body {
@@ -188,7 +188,7 @@ impl Items {
         self.named(context, kind, "")
     }
 
-    /// Writes the beginning of an event whose name is passed as two halves.
+    /// Writes the beginning of an event whose name is passed in two halves.
     fn named<'j>(
         &mut self,
         context: &'j mut EncodeContext,
@@ -214,7 +214,8 @@ impl Items {
         to
     }
 
-    /// Adds an item with its only part, and returns the part's position. `sent`: the id and the index from the source.
+    /// Adds an item with its only part, and returns the part's position. `sent` contains the id and the index from the
+    /// source.
     pub(crate) fn open(
         &mut self,
         context: &mut EncodeContext,
@@ -230,8 +231,8 @@ impl Items {
         self.begin(context, item, number, body, 0)
     }
 
-    /// Adds an item and writes its opening event, unless that event passed through. `added`: the item as clients store
-    /// it. `announced`: the index in the opening event that passed through.
+    /// Adds an item and writes its opening event, unless that event passed through. `added` is the item as clients
+    /// store it. `announced` is the index in the opening event that passed through.
     pub(crate) fn add(
         &mut self,
         context: &mut EncodeContext,
@@ -335,7 +336,7 @@ impl Items {
         to.raw("}").end();
     }
 
-    /// Writes a piece of text to a part. `tokens`: its log probabilities.
+    /// Writes a piece of text to a part. `tokens` contains the piece's log probabilities.
     pub(crate) fn delta(
         &mut self,
         context: &mut EncodeContext,
@@ -361,8 +362,8 @@ impl Items {
         self.add_logprobs(position, tokens);
     }
 
-    /// Stores the log probabilities of a text part. The event that closes the part contains all of them. Returns false
-    /// if the part does not contain text.
+    /// Stores the log probabilities of a text part. The closing event of the part contains all log probabilities.
+    /// Returns false if the part does not contain text.
     pub(crate) fn add_logprobs(&mut self, position: usize, tokens: &str) -> bool {
         let Some(ItemContent {
             body: Body::Text(_, _, all),
@@ -389,8 +390,8 @@ impl Items {
         part.map(|part| part.text.push_str(text)).is_some()
     }
 
-    /// Writes the part of the final text that was not streamed. If the final text contradicts the streamed text, only
-    /// the closing events contain the final text.
+    /// Writes the rest of the final text if the streamed text is its beginning. If the final text contradicts the
+    /// streamed text, only the closing events contain the final text.
     pub(crate) fn finish_text(&mut self, context: &mut EncodeContext, position: usize, text: &str) {
         let Some(part) = self.parts.get_mut(position) else {
             return;
@@ -475,7 +476,7 @@ impl Items {
     }
 
     /// Writes the closing events of a part and of its item, except those that passed through. If the source has the
-    /// same dialect, an item with text or reasoning is ended by `end_idle_items` instead.
+    /// same dialect, `end_idle_items` ends items with text or reasoning instead.
     pub(crate) fn close(&mut self, context: &mut EncodeContext, position: usize, whole: bool) {
         let openresponses = context.options.openresponses;
         let Some(part) = self.parts.get_mut(position) else {

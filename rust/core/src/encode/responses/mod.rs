@@ -30,7 +30,7 @@ use std::borrow::Cow;
 use std::mem;
 
 const NAME: &str = "responses";
-/// The finish word of a complete response. Any other word is the reason for an incomplete response.
+/// The finish word of a complete response. Any other finish word is the reason why the response is incomplete.
 const COMPLETED: &str = "completed";
 const CANCELLED: &str = "cancelled";
 
@@ -44,21 +44,23 @@ pub(crate) struct Responses {
     items: Items,
     /// Position of each part's written content or call in `items.parts`, by part number.
     part_indexes: Map<u32, usize>,
-    /// Items from a source in the same dialect that have no part yet, by the number of the part whose text is awaited.
+    /// Items from a source in the same dialect that have no part yet, by the number of the part whose text has not
+    /// arrived.
     bare: Map<u32, usize>,
     /// Reasoning parts whose text is a summary.
     summaries: Map<u32, ()>,
     /// Log probabilities of text parts for which no delta has been written yet.
     chances: Map<u32, String>,
-    /// URL and title of each page that was cited without a position. The next text that ends will cite them.
+    /// URL and title of each page that was cited without a position. Citations without a position are added to the next
+    /// text part that ends.
     pages: Vec<(String, String)>,
-    /// The choice of the first event that belongs to a choice. Only this choice is written.
+    /// The only choice that is written, which is the choice of the first event that belongs to any choice.
     choice: Option<i32>,
     /// The finish word, or the error if there is no finish word.
     finish: Option<Result<String, EndingError>>,
     /// True if a complete call was written.
     called: bool,
-    /// Part numbers of calls that are incomplete or invalid, each with the reason that the response reports.
+    /// Part numbers of incomplete or invalid calls, each with the reason that the response reports for it.
     left: Vec<(u32, &'static str)>,
 }
 
@@ -85,7 +87,7 @@ impl Encoder for Responses {
             context.losses.metadata_of(event);
         }
         match *event {
-            // The id can no longer change: clients received it when the response was opened.
+            // The id can no longer change, because clients received it when the response was opened.
             Event::ResponseStarted { .. } if is_open => self.take(context),
             Event::TextDelta(delta) => self.write_text(context, delta, Body::text),
             Event::RefusalDelta(delta) => self.write_text(context, delta, || Body::Refusal),
@@ -238,7 +240,8 @@ impl Encoder for Responses {
                 self.last(context, &Outcome::Incomplete("stream_truncated"));
             }
             Err(ending_error) => {
-                // The error is nested as in OpenResponses, and also flat, as OpenAI's own clients read it.
+                // The event contains the error twice: nested, as in OpenResponses, and flat, as OpenAI's own clients
+                // expect it.
                 let to = self.items.frame(context, "error");
                 to.raw(",\"error\":{\"type\":").string(&ending_error.kind);
                 for end in ["}", "}"] {
@@ -270,15 +273,15 @@ impl Responses {
         }
     }
 
-    /// Returns why the response is incomplete: the reason of the last incomplete call, or `None`. Calls whose item the
-    /// source itself closed are skipped.
+    /// Returns the reason of the last incomplete call as the reason why the response is incomplete, or `None`. Calls
+    /// whose item the source itself closed are ignored.
     fn why_left(&self, context: &EncodeContext) -> Option<&'static str> {
         let mut left = self.left.iter().rev();
         let left = left.find(|(part, _)| !context.passed.ended.contains(part));
         left.map(|(_, why)| *why)
     }
 
-    /// Stores the response object of the current event, if it has one, to keep its members unchanged.
+    /// Stores the response object of the current event, if there is one, so that its members can be written unchanged.
     fn take(&mut self, context: &EncodeContext) {
         if context.passed.own
             && let Some(sent) = SourceResponse::of(&context.passed.payload)
@@ -369,7 +372,8 @@ impl Responses {
         }
     }
 
-    /// Stores the log probabilities of a text part. Returns true if the event's metadata contains nothing else.
+    /// Stores the log probabilities of a text part. Returns true if the event's metadata contains only log
+    /// probabilities.
     fn takes_logprobs(&mut self, context: &EncodeContext, event: &Event<'_>) -> bool {
         let (part, metadata) = match *event {
             Event::TextStarted(opened) => (opened.part, opened.metadata),
@@ -409,7 +413,8 @@ impl Responses {
         }
     }
 
-    /// Writes the pages that the source cited without a position, as an empty range at the end of the text.
+    /// Writes citations of the pages that the source cited without a position. Each citation has an empty range at the
+    /// end of the text.
     fn cite_pages(&mut self, context: &mut EncodeContext, position: usize, text: &str) {
         if self.pages.is_empty() {
             return;
@@ -426,9 +431,9 @@ impl Responses {
         }
     }
 
-    /// Writes the part of a final text that was not streamed, and returns the part's position. If the final text
-    /// contradicts the streamed text, the item's closing events contain the final text. Returns `None` for a part
-    /// without text.
+    /// Writes the rest of the final text if the streamed text is its beginning, and returns the position of the part.
+    /// If the final text contradicts the streamed text, the item's closing events contain the final text. Returns
+    /// `None` for a part without text.
     fn write_remaining_text(
         &mut self,
         context: &mut EncodeContext,
@@ -564,8 +569,8 @@ impl Responses {
         self.close_call_item(context, position, call);
     }
 
-    /// Closes a complete call. Any other call stays open until the end of the response, where it is reported as
-    /// incomplete.
+    /// Closes a complete call. A call that is not complete stays open until the end of the response, where it is
+    /// reported as incomplete.
     fn close_call_item(&mut self, context: &mut EncodeContext, position: usize, call: &Call<'_>) {
         if call.is_whole() {
             self.called = true;

@@ -1,6 +1,6 @@
 //! Writes the response object of the Responses API, with all members that the published schema requires.
 //!
-//! Members that repeat the request get the API's default values, because a converter does not have the request.
+//! Members that repeat the request contain the API's default values, because a converter does not receive the request.
 
 use crate::encode::common::compact_json::canonical;
 use crate::encode::common::encode_context::EncodeContext;
@@ -20,14 +20,15 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::collections::HashSet;
 
-/// The state of the response in an event.
+/// The state of the response that an event reports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome<'a> {
     InProgress,
     Completed,
     /// The response is incomplete for this reason, which is written in `incomplete_details`.
     Incomplete(&'a str),
-    /// The response was cancelled. OpenAI documents this status but no event for it; gateways send the event.
+    /// The response was cancelled. OpenAI documents this status but no event for it, although gateways send such an
+    /// event.
     Cancelled,
     Failed(&'a EndingError),
 }
@@ -195,7 +196,7 @@ impl SourceResponse {
         response.map(|response| SourceResponse(response.raw.text.to_owned()))
     }
 
-    /// Writes the members as the source sent them, except those that describe the outcome. Then adds the missing
+    /// Writes the members as the source sent them, except those that describe the outcome, and adds the missing
     /// members.
     pub(crate) fn write(
         &self,
@@ -248,10 +249,10 @@ impl SourceResponse {
     }
 }
 
-/// Finds the items that the source repeats, by their identifying members.
+/// The items that the source repeats in its response object, found by their identifying members.
 struct RepeatedItems<'s> {
     sent: Vec<Object<'s>>,
-    /// Items, indexed by the members that are compared.
+    /// Items by the values of the members that are compared.
     by_identity: HashMap<Vec<&'static str>, HashMap<Words, &'s str>>,
 }
 

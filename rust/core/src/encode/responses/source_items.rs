@@ -1,6 +1,6 @@
 //! Writes items from a source in the same dialect, with the source's ids and indexes, and the final JSON of all items.
 //!
-//! An item from such a source may have several parts. It ends when another item or event follows.
+//! An item from such a source may have several parts, and ends when another item or event follows.
 
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::passed_through::AddedItem;
@@ -15,8 +15,9 @@ use crate::encode::responses::items::SourceItemKind;
 use crate::encode::responses::items::Status;
 use std::mem;
 
-/// Returns the item of that kind that the source opened at the current index, and the number of earlier items at that
-/// index. Of several items, returns the one with the current id, otherwise the last one.
+/// Returns the item of the given kind that the source opened at the current index, and the number of earlier items at
+/// that index. If there are several items of that kind, returns the one with the current id, or the last one if no item
+/// has that id.
 fn sent_item<'a>(passed: &'a PassedThrough, kind: &str) -> Option<(usize, &'a AddedItem)> {
     let at_index = passed.added.get(&passed.at?)?;
     let is_of_kind = |item: &&AddedItem| item.kind.as_deref() == Some(kind);
@@ -31,8 +32,8 @@ fn sent_item<'a>(passed: &'a PassedThrough, kind: &str) -> Option<(usize, &'a Ad
         .or_else(|| of_kind().next_back())
 }
 
-/// Returns the current item as clients store it, or `None` if the source opened no item of that kind or its id is not
-/// kept. Also returns the item's index if its opening event passed through.
+/// Returns the current item as clients store it. Returns `None` if the source did not open an item of that kind, or if
+/// the item's id is not kept. Also returns the item's index if its opening event passed through.
 pub(crate) fn as_added(context: &EncodeContext, kind: &str) -> (Option<AddedItem>, Option<i64>) {
     let passed = &context.passed;
     let Some((before, known)) = sent_item(passed, kind) else {
@@ -45,8 +46,8 @@ pub(crate) fn as_added(context: &EncodeContext, kind: &str) -> (Option<AddedItem
 }
 
 impl Items {
-    /// Opens a part inside its item. Returns the positions of the item and of the part; the latter is `None` until the
-    /// part is written.
+    /// Opens a part inside its item. Returns the positions of the item and of the part. The part has no position until
+    /// it is written.
     pub(crate) fn open_own(
         &mut self,
         context: &mut EncodeContext,
@@ -74,7 +75,7 @@ impl Items {
         let item = match self.held.get(&key) {
             Some(item) => *item,
             None => {
-                // An item that ended because another item followed may continue. It is then resumed.
+                // An item that was ended because another item followed is resumed if the source continues it.
                 let again = index.and_then(|_| self.left.get(&key).copied());
                 if let Some(item) = again {
                     self.resume(item);
@@ -107,7 +108,7 @@ impl Items {
         (item, Some(self.begin(context, item, number, body, free)))
     }
 
-    /// Adds the first part to an item, and returns the part's position.
+    /// Adds the first part to an item, and returns the part's position in `parts`.
     pub(crate) fn fill(
         &mut self,
         context: &mut EncodeContext,
@@ -119,7 +120,7 @@ impl Items {
         self.begin(context, item, number, body, sub)
     }
 
-    /// Removes part `number`, which ended without text, from the item's open parts.
+    /// Removes a part that ended without text from the item's open parts.
     pub(crate) fn drop_bare(&mut self, item: usize, number: u32) {
         if let Some(item) = self.all.get_mut(item) {
             item.open.remove(&number);
@@ -137,7 +138,7 @@ impl Items {
         self.turns.insert(turn, (key, item));
     }
 
-    /// Records that the item may end, if all its parts have ended. It ends when another item or event follows.
+    /// If all parts of the item have ended, records that the item ends as soon as another item or event follows.
     pub(crate) fn mark_idle(&mut self, item: usize) {
         let item = self.all.get(item).filter(|item| item.open.is_empty());
         if let Some(turn) = item.and_then(|item| item.turn) {
@@ -146,7 +147,7 @@ impl Items {
     }
 
     /// Ends the items whose parts have all ended, because another item or event follows. If `whole` is false, ends all
-    /// items as incomplete. `but`: the key of an item that continues.
+    /// items as incomplete. `but` is the key of an item that continues.
     pub(crate) fn end_idle_items(
         &mut self,
         context: &mut EncodeContext,
@@ -191,8 +192,8 @@ impl Items {
         }
     }
 
-    /// Writes a second `output_item.done` event for each resumed item. This is done only at the end, because an item
-    /// can be resumed once for each of its parts.
+    /// Writes a second `output_item.done` event for each resumed item. The second `output_item.done` events are written
+    /// only at the end, because an item can be resumed once for each of its parts.
     pub(crate) fn end_resumed(&mut self, context: &mut EncodeContext) {
         for item in mem::take(&mut self.resumed) {
             let Some(record) = self.all.get_mut(item) else {
@@ -224,7 +225,7 @@ impl Items {
         self.parts.get(position).map(|part| part.item)
     }
 
-    /// Returns the index for a new part: `sent`, unless another part already has it, and otherwise the next index.
+    /// Returns `sent` as the index of a new part, or the next free index if another part already has the index `sent`.
     fn free_sub(&self, item: usize, body: &Body, sent: Option<i64>) -> i64 {
         let item = self.all.get(item);
         item.map_or(0, |item| item.part_indexes(body).free(sent))

@@ -1,13 +1,13 @@
 //! Cache of Chat templates. Consecutive chunks of a stream usually differ only in a few strings, so only those strings
 //! have to be parsed.
 //!
-//! A template is learned from a fully decoded chunk whose only effect was to add one piece of text, of reasoning or of
-//! one tool call. It stores the bytes around the varying members. A later payload matches if it has the same bytes with
-//! any valid JSON strings (for an index: any small number) in between. A JSON parser goes through the same states for
-//! such a payload, and the decoder receives the same members, so the payload's meaning is the same except for the new
-//! strings. Any other effect of a chunk, such as new metadata, a finish reason, usage or a diagnostic, has one of two
-//! causes. If the bytes around the varying members cause it, the chunk was not learned. If different bytes cause it,
-//! the payload does not match. When chunk-level metadata changes, `clear` removes all templates.
+//! A template is learned from a fully decoded chunk whose only effect was one piece of text, of reasoning, or of a tool
+//! call. The template stores the bytes around the varying members. A later payload matches if it consists of the same
+//! bytes with any valid JSON strings in between, or any small number in the place of an index. For such a payload, a
+//! JSON parser would go through the same states and the decoder would receive the same members, so only the strings and
+//! numbers differ. A matching payload has no other effects, such as new metadata, a finish reason, usage or a
+//! diagnostic. If the bytes around the varying members had such an effect, the template would not have been learned,
+//! and a payload with different bytes does not match. When chunk-level metadata changes, `clear` removes all templates.
 
 use crate::dialect::decode_context::Ending;
 use crate::fastpath::chat::template::HOLES;
@@ -19,8 +19,7 @@ use crate::fastpath::chat::template::build_template;
 /// Maximum number of templates.
 const KEPT: usize = 8;
 
-/// Number of templates learned since the last match, after which a template is learned only from every `PAUSE`-th
-/// chunk.
+/// Number of learned templates without a match after which only every `PAUSE`-th chunk is learned.
 const FRUITLESS: u32 = 16;
 const PAUSE: u32 = 64;
 
@@ -51,7 +50,7 @@ impl Cache {
         self.next = 0;
     }
 
-    /// Returns the template that matched last if it is plain, that is, if its only hole is the text.
+    /// Returns the template that matched last if it is plain, which means that its only hole is the text.
     #[inline]
     pub(crate) fn plain_event(&self) -> Option<&Template> {
         let last = self.templates.get(self.last);
@@ -75,7 +74,8 @@ impl Cache {
 
     /// Returns a template that matches the start of the input, and the matched length including its `ending`.
     ///
-    /// Stores the contents of the holes in `found`, which must be empty. Unusable ids and names are not stored.
+    /// Stores the contents of the holes in `found`, which must be empty. Ids and names that the decoder would reject
+    /// are not stored.
     #[inline]
     pub(crate) fn find<'c>(
         &'c mut self,

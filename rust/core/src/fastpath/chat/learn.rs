@@ -1,6 +1,7 @@
-//! Decides which template can be learned from a chunk that had a single effect.
+//! Decides whether a template can be learned from a chunk that had a single effect.
 //!
-//! A chunk is not learned if anything other than its varying members could change the meaning of a later chunk.
+//! A chunk is not learned if anything except its varying members could change the meaning of a later chunk that matches
+//! the template.
 
 use crate::dialect::chat::read::Call;
 use crate::dialect::chat::read::TypedValue;
@@ -15,7 +16,7 @@ use crate::json::members::Slot;
 use crate::json::members::present;
 use crate::json::members::string;
 
-/// Counts the effects of a delta, and stores the data that a template for the last effect needs.
+/// Counts the effects of a delta, and stores the data for a template of the last effect.
 #[derive(Debug, Default)]
 pub(crate) struct DeltaTally<'a> {
     things: usize,
@@ -42,7 +43,7 @@ pub(crate) fn of_text(slot: Slot<'_>) -> Option<LearnableChunk<'_>> {
 
 /// Returns the data for a template if the reasoning is in one string field, even if other members repeat its text.
 ///
-/// `reported`: the repetition was already reported.
+/// `reported` is true if the repetition was already reported.
 pub(crate) fn of_thought<'a>(thought: &Thought<'a>, reported: bool) -> Option<LearnableChunk<'a>> {
     let text = thought.field.filter(|_| thought.extra.is_empty())?;
     let mut learnable = LearnableChunk::new(ChunkKind::Reasoning, text);
@@ -88,8 +89,7 @@ pub(crate) fn of_call<'a>(call: &Call<'a>) -> Option<LearnableChunk<'a>> {
     let is_string = |raw: &Raw<'_>| raw.kind == Kind::String;
     let mut learnable = LearnableChunk::new(what, function.arguments.filter(is_string)?);
     if let Some(raw) = present(call.index) {
-        // No template is learned for any other index: it was reported as unusable, or it is not written as plain
-        // digits.
+        // No template is learned for an index that was reported as unusable or that is not written as plain digits.
         learnable
             .holes
             .push((Hole::Index, Some(raw).filter(|raw| is_small(*raw))?));

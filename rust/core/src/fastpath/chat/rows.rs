@@ -1,9 +1,9 @@
-//! Processes rows: consecutive complete Chat events that differ only in one short text.
+//! Processes a row, which is a sequence of complete Chat events that differ only in one short text.
 //!
-//! The events are found and matched, and their texts are extracted, in one pass. All bytes between two texts are known,
-//! so one comparison covers them. A few dozen texts are collected, checked for UTF-8 together, and delivered together.
-//! The first event that differs in any other way ends the row and is decoded on the general path. This file compares
-//! the bytes of a template and does not interpret them.
+//! One pass finds and matches the events and extracts their texts. All bytes between two texts are known, so a single
+//! comparison covers these bytes. A few dozen texts are collected, checked for UTF-8 together, and delivered together.
+//! The first event that differs in any other way ends the row and is decoded by the full decoder. This file compares
+//! the bytes of a template without interpreting them.
 
 use crate::fastpath::chat::template::Template;
 use crate::fastpath::utf8_batch::AT_ONCE;
@@ -11,9 +11,9 @@ use crate::fastpath::utf8_batch::Utf8Batch;
 use crate::json::token::string_end;
 use crate::sse::WholeEvents;
 
-/// Delivers the texts of up to `most` events at the start of `input`. Returns the events that were consumed.
+/// Delivers the texts of up to `most` events at the start of `input`, and returns how many events were consumed.
 ///
-/// Each call to `give` receives several texts and the end offset of each, and returns how many of them it accepted.
+/// Each call to `give` receives several texts with their end offsets, and returns how many of these texts it accepted.
 pub(crate) fn take(
     template: &Template,
     input: &[u8],
@@ -58,7 +58,7 @@ fn gather(template: &Template, input: &[u8], most: usize) -> Utf8Batch {
             continue;
         }
         if following.starts_with(after) {
-            // Stop here: the next event differs or has not arrived yet.
+            // Stop here, because the next event differs or has not arrived yet.
             texts.add(text, length);
         }
         break;

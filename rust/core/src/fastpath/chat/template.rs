@@ -1,6 +1,7 @@
-//! Template of a Chat chunk: the bytes around its varying members, and the check whether a payload matches them.
+//! Stores the bytes around the varying members of a Chat chunk, and checks whether a payload matches them.
 //!
-//! An id or name is usually the same as in the previous chunk. It is compared first and validated only if it differs.
+//! An id or name is usually the same as in the previous chunk, so it is compared first and validated only if it
+//! differs.
 
 use crate::dialect::chat::calls::not_blank;
 use crate::dialect::chat::calls::usable_id;
@@ -16,14 +17,14 @@ use crate::model::lazy_box::blank;
 /// The line endings between two events.
 const BETWEEN: &[u8] = b"\n\n";
 
-/// Returns true if the number is so small that an index or count hole accepts it.
+/// Returns true if the number is small enough for an index hole or a count hole.
 ///
-/// Any other number becomes part of the template.
+/// A larger number becomes part of the template's fixed bytes.
 pub(crate) fn is_small(raw: Raw<'_>) -> bool {
     raw.kind == Kind::Number && digits(raw.text.as_bytes()) == raw.text.len()
 }
 
-/// A position in a payload, as the number of fixed bytes and of holes before it.
+/// A position in a payload, as the number of fixed bytes and the number of holes before the position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mark {
     fixed: usize,
@@ -34,26 +35,27 @@ struct Mark {
 pub(crate) struct Template {
     pub(crate) what: ChunkKind,
     pub(crate) choice: i32,
-    /// Metadata below the chunk level, present in every chunk of this template.
+    /// Metadata that every chunk of this template has below the chunk level.
     pub(crate) metadata: Option<String>,
     /// The bytes after each hole, then the separator between two events, then the bytes before the first hole. In this
-    /// order, the bytes from one event's text to the next event's text are contiguous, and one comparison covers them.
+    /// order, the bytes between the texts of two events are contiguous, so that one comparison covers them.
     pub(crate) fixed: Box<[u8]>,
     /// Offset of the bytes before the first hole.
     head: usize,
-    /// Each hole with the number of fixed bytes after it.
+    /// The holes, each with the number of fixed bytes that follow it.
     pub(crate) holes: Box<[(Hole, usize)]>,
     /// Start and end of the `reasoning_details` value and of the `usage` value, if they contain holes.
     details: Option<Box<[Mark; 2]>>,
     usage: Option<Box<[Mark; 2]>>,
     /// True if the template contains no line ending, so that it can match before the input is split into lines.
     one_line: bool,
-    /// True for a one-line template with exactly one hole, a text, and without metadata.
+    /// True for a one-line template without metadata whose only hole is a text.
     pub(crate) plain: bool,
     memos: LazyBox<Memos>,
 }
 
-/// The last value of an id hole or name hole, and whether it was usable. Unused if the template has no such hole.
+/// The last value of an id hole or name hole, and whether the decoder accepts that value. Unused if the template has no
+/// hole of this kind.
 #[derive(Debug, Default)]
 struct Memo {
     text: String,
@@ -98,7 +100,7 @@ fn range(payload: &str, raw: Raw<'_>) -> Option<(usize, usize)> {
     payload.get(start..end).map(|_| (start, end))
 }
 
-/// Builds a template by splitting a payload at its holes. Returns `None` if this is not possible.
+/// Builds a template by splitting a payload at its holes. Returns `None` if the payload cannot be split.
 pub(crate) fn build_template(
     payload: &str,
     choice: i32,
@@ -109,7 +111,7 @@ pub(crate) fn build_template(
         let (start, end) = range(payload, *raw)?;
         holes.push(match hole {
             Hole::Index | Hole::Count => (*hole, start, end),
-            // The quotes belong to the template.
+            // The quotes are part of the template's fixed bytes.
             _ => (*hole, start + 1, end.checked_sub(1)?),
         });
     }
@@ -173,13 +175,13 @@ impl Template {
         self.fixed.get(self.head..).unwrap_or_default()
     }
 
-    /// Returns the length of a complete event without its text. Only for a plain template.
+    /// Returns the length of a complete event without its text, for a plain template.
     #[inline]
     pub(crate) fn event_length(&self) -> usize {
         self.fixed.len()
     }
 
-    /// Returns the bytes before and after the text of an event. Only for a plain template.
+    /// Returns the bytes before and after the text of an event, for a plain template.
     pub(crate) fn around(&self) -> (&[u8], &[u8]) {
         let (after, before) = self
             .fixed
@@ -188,7 +190,8 @@ impl Template {
         (before, after)
     }
 
-    /// Stores the id and name that were found, and sets both in `found` to the stored values, or to `None` if unusable.
+    /// Stores the id and name in `found` if they are new, and sets both in `found` to the stored values, or to `None`
+    /// if the decoder would reject them.
     #[inline]
     pub(crate) fn recall<'t>(&'t mut self, found: &mut VaryingMembers<'t>) -> &'t Template {
         if found.id.is_some() || found.name.is_some() {
@@ -203,7 +206,7 @@ impl Template {
 
     /// Matches a payload against a plain template, if the text has no escapes. Returns the text and the matched length.
     ///
-    /// This is faster than `fit`, and covers most chunks.
+    /// This method is faster than `fit`, and covers most chunks.
     #[inline]
     pub(crate) fn fit_plainly<'p>(
         &self,
@@ -352,7 +355,7 @@ fn digits(bytes: &[u8]) -> usize {
     }
 }
 
-/// Varying members of one payload: strings without their quotes, the index as a number, objects as their JSON text.
+/// Varying members of one payload. Strings have no quotes, the index is a number, and objects are JSON text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct VaryingMembers<'p> {
     pub(crate) text: &'p str,
@@ -378,7 +381,7 @@ pub(crate) enum Hole {
     Index,
     Id,
     Name,
-    /// A small number in an object that is decoded as a whole, such as a token count.
+    /// A small number, such as a token count, in an object that the decoder parses as a whole.
     Count,
     /// A padding string, which is ignored.
     Padding,

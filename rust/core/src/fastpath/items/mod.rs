@@ -1,11 +1,11 @@
 //! Cache of item templates. Consecutive deltas of one item usually differ only in their text, so only the text is
 //! parsed.
 //!
-//! If a fully decoded payload contains only one piece of text for one item, the decoder learns a template from it: the
-//! bytes around the varying members. A later payload matches if it has the same bytes with any valid JSON strings and
-//! small numbers in between. A JSON parser goes through the same states for such a payload, so the payload's meaning is
-//! the same except for the new text. Conditions that depend on more than the payload are checked by the decoder itself.
-//! This code does not depend on the dialect.
+//! If a fully decoded payload contains only one piece of text for one item, the decoder learns a template from the
+//! payload, which consists of the bytes around the varying members. A later payload matches if it consists of the same
+//! bytes with any valid JSON strings and small numbers in between. A JSON parser would go through the same states for
+//! such a payload, so only the text and the numbers differ. The decoder itself checks conditions that depend on more
+//! than the payload. The code in this folder does not depend on the dialect.
 
 pub(crate) mod rows;
 pub(crate) mod template;
@@ -22,11 +22,10 @@ use crate::json::Text;
 use crate::model::delta::PartAt;
 use crate::model::event::Delta;
 
-/// Maximum number of templates, that is, of items that may alternate.
+/// Maximum number of templates, and thus of items whose deltas may alternate.
 const KEPT: usize = 4;
 
-/// Number of templates learned since the last match, after which a template is learned only from every `PAUSE`-th
-/// payload.
+/// Number of learned templates without a match after which only every `PAUSE`-th payload is learned.
 const FRUITLESS: u32 = 16;
 const PAUSE: u32 = 64;
 
@@ -72,7 +71,7 @@ impl ItemTemplates {
         Some(found)
     }
 
-    /// Adds the text of the payload that `find` matched last to the part or call that it belongs to.
+    /// Appends the text of the payload that `find` matched last to its part or call.
     #[inline]
     pub(crate) fn append_match(
         &mut self,
@@ -130,7 +129,7 @@ impl ItemTemplates {
         self.fruitless <= FRUITLESS || self.fruitless % PAUSE == 0
     }
 
-    /// Removes all templates because they no longer apply.
+    /// Removes all templates, because they may no longer be valid.
     pub(crate) fn forget(&mut self) {
         self.known.clear();
         self.last = 0;

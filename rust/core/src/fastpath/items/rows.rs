@@ -1,9 +1,9 @@
-//! Processes rows: consecutive complete events that match known templates, for one item or for several alternating
-//! items.
+//! Processes a row, which is a sequence of complete events that match known templates, for one item or for several
+//! alternating items.
 //!
-//! First, the members of a few dozen events are extracted and their texts are checked for UTF-8 together. Then each
-//! text is routed to the part that received the previous text of its template, as long as it only continues that part.
-//! The first event that does more ends the row and is decoded on the general path.
+//! First, the members of a few dozen events are extracted, and one UTF-8 check covers all of their texts. Then each
+//! text is appended to the part that received the previous text of the same template. An event that does more than
+//! continue its part ends the row and is decoded by the full decoder.
 
 use crate::assemble::Appended;
 use crate::assemble::PieceRun;
@@ -27,7 +27,7 @@ struct MatchedEvent {
     position: usize,
     /// Offset of the event's end.
     end: usize,
-    /// Number of events up to and including this one that have a sequence number.
+    /// Number of events with a sequence number, up to and including this event.
     numbered: usize,
 }
 
@@ -48,7 +48,7 @@ impl ItemTemplates {
         mut numbered: impl FnMut(u32, &[u64]),
     ) -> WholeEvents {
         let (mut taken, mut number) = (WholeEvents::default(), number);
-        // For shorter input, the setup would cost more than it saves.
+        // For a shorter input, the setup would cost more time than it saves.
         let likely = self
             .known
             .get(self.last)
@@ -85,8 +85,8 @@ impl ItemTemplates {
         }
     }
 
-    /// Appends the texts of a row to the parts that received the previous texts, and emits them. Returns how many were
-    /// appended.
+    /// Appends the texts of a row to the parts that received the previous texts, and emits the deltas. Returns how many
+    /// texts were appended.
     ///
     /// Stops at the first text that has a different kind or may do more than continue its part.
     #[inline]
@@ -201,7 +201,7 @@ impl ItemTemplates {
     }
 }
 
-/// Skips the first `first` pieces of a row and groups the others into runs with the same template.
+/// Skips the first `first` pieces of a row, and groups the remaining pieces into runs with the same template.
 #[inline]
 fn runs<'r>(
     row: &'r [MatchedEvent],
@@ -232,10 +232,10 @@ impl ItemTemplate {
         }
     }
 
-    /// Appends the next pieces to the part that received the previous one. Returns how many were appended.
+    /// Appends the next pieces to the part that received the previous piece. Returns how many pieces were appended.
     ///
-    /// Stops at the first piece that may do more than continue the part. `bare`: the pieces were already scanned and
-    /// contain no escapes or control characters.
+    /// Stops at the first piece that may do more than continue the part. `bare` is true if the pieces were already
+    /// scanned and contain no escapes or control characters.
     #[inline]
     pub(crate) fn more(
         &mut self,

@@ -1,4 +1,4 @@
-//! Template of an item's payload: the bytes around its varying members, and the check whether a payload matches them.
+//! Stores the bytes around the varying members of an item's payload, and checks whether a payload matches them.
 
 use crate::assemble::RouteCache;
 use crate::dialect::decode_context::DATA;
@@ -21,9 +21,9 @@ use crate::model::delta::ItemKind;
 use crate::model::delta::PartAt;
 use std::ops::Range;
 
-/// Returns true if the number is so small that a number hole accepts it.
+/// Returns true if the number is small enough for a number hole.
 ///
-/// Any other number becomes part of the template or must be parsed.
+/// A larger number becomes part of the template's fixed bytes, or must be parsed.
 pub(crate) fn is_small(raw: Raw<'_>) -> bool {
     let small = number(raw.text.as_bytes()).map(|(_, length)| length);
     raw.kind == Kind::Number && small == Some(raw.text.len())
@@ -35,7 +35,7 @@ enum Hole {
     Text,
     /// A string that is ignored.
     Padding,
-    /// A number that the decoder checks.
+    /// A number that the decoder checks, such as a sequence number.
     Number,
     /// Spaces before the closing brace.
     Blanks,
@@ -46,9 +46,9 @@ enum Hole {
 /// Varying members of a payload that matches a template.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TemplateMatch<'p> {
-    /// The text. It is empty until `as_text` has checked it for UTF-8.
+    /// The text, which is empty until `as_text` has checked the bytes for UTF-8.
     pub(crate) text: &'p str,
-    /// The bytes from the start of the text, and the length of the text, which is never 0.
+    /// The input from the start of the text, and the length of the text, which is never 0.
     pub(crate) bytes: &'p [u8],
     pub(crate) text_length: usize,
     pub(crate) escaped: bool,
@@ -65,14 +65,14 @@ pub(crate) struct TemplateMatch<'p> {
 }
 
 impl TemplateMatch<'_> {
-    /// Returns the mark (hash) of the payload. It equals the result of `Varying::mark` for the same payload.
+    /// Returns the mark (hash) of the payload. The mark equals the result of `Varying::mark` for the same payload.
     #[inline]
     pub(crate) fn mark(&self) -> u64 {
         let text = mark_of_piece(self.bytes, self.text_length);
         join(join(self.frame ^ self.blanks as u64, text), self.padding)
     }
 
-    /// Sets `text`. Returns `None` if it is not UTF-8.
+    /// Sets `text`. Returns `None` if the text is not UTF-8.
     #[inline]
     pub(crate) fn as_text(self) -> Option<Self> {
         let text = self.bytes.get(..self.text_length)?;
@@ -84,7 +84,7 @@ impl TemplateMatch<'_> {
 /// Start and end offsets in the bytes of a template.
 type Span = (u32, u32);
 
-/// Address of an item. Its ids are spans in the bytes of the template.
+/// Address of an item, with ids as spans in the bytes of the template.
 #[derive(Debug)]
 pub(crate) struct ItemAddress {
     item_id: Option<Span>,
@@ -93,7 +93,7 @@ pub(crate) struct ItemAddress {
     pub(crate) sub: Option<i64>,
 }
 
-/// Maximum number of holes. Each hole has a different kind, and no dialect uses all kinds.
+/// Maximum number of holes. All holes of a template have different kinds, and no dialect uses all kinds.
 const HOLES: usize = 4;
 
 /// Maximum length of an object in a hole, and its maximum depth.
@@ -111,13 +111,14 @@ pub(crate) struct TemplatePart {
 
 #[derive(Debug)]
 pub(crate) struct ItemTemplate {
-    /// All fixed bytes in one string: the lines of the event up to the first hole, the bytes after each hole, and ids
-    /// that do not occur literally in the payload. The lines contain the event name, if any, and then the data.
+    /// All fixed bytes in one string, in three sections. The first section contains the event's lines up to the first
+    /// hole, which are the event name, if any, and the start of the data. The second section contains the bytes after
+    /// each hole. The third section contains ids that do not occur literally in the payload.
     fixed: Box<str>,
-    /// Offset of the payload in `fixed`, and offset of the first hole.
+    /// Offset of the payload in `fixed`, and offset of the first hole in `fixed`.
     head: u32,
     lead: u32,
-    /// Each hole with the number of fixed bytes after it. Unused slots come last.
+    /// The holes, each with the number of fixed bytes that follow it. Unused slots come last.
     holes: [Option<(Hole, u32)>; HOLES],
     /// Hash of the fixed bytes (see `text_mark`).
     frame: u64,
@@ -128,9 +129,10 @@ pub(crate) struct ItemTemplate {
     pub(crate) part: Option<TemplatePart>,
     /// The tool's name, if the type of the event implies it.
     pub(crate) tool: Option<&'static str>,
-    /// Cached route of the item's last piece, used to find its part or call again.
+    /// Cached location of the part or call that received the item's last piece.
     pub(crate) route_cache: RouteCache,
-    /// Index of the template that followed this one last time. Alternating items usually keep their order.
+    /// Index of the template that most recently matched right after this one, because alternating items usually keep
+    /// their order.
     pub(crate) next: usize,
 }
 
@@ -145,7 +147,7 @@ fn range(payload: &str, piece: &str) -> Option<Range<usize>> {
 fn holes(payload: &str, varying: Varying<'_>) -> Option<Vec<(Hole, Range<usize>)>> {
     let string = |raw: Raw<'_>| {
         let range = range(payload, raw.text).filter(|_| raw.kind == Kind::String)?;
-        // The quotes belong to the template.
+        // The quotes are part of the template's fixed bytes.
         Some(range.start + 1..range.end.checked_sub(1)?)
     };
     let mut holes = Vec::with_capacity(HOLES);
@@ -183,7 +185,7 @@ fn frame(payload: &str, holes: &[(Hole, Range<usize>)]) -> u64 {
 impl Varying<'_> {
     /// Returns the mark of a payload, or `None` if it cannot match any template.
     ///
-    /// Payloads that are equal, including their number, have equal marks, regardless of which code path computes them.
+    /// Equal payloads with equal numbers have equal marks, regardless of which code path computes the marks.
     pub(crate) fn mark(self, payload: &str) -> Option<u64> {
         let holes = holes(payload, self)?;
         let mut found = TemplateMatch {
@@ -204,10 +206,10 @@ impl Varying<'_> {
     }
 }
 
-/// Hash that is used if there is no padding.
+/// Hash for a payload without padding.
 const NO_PADDING: u64 = 0;
 
-/// Builds a template by splitting a payload at its holes. Returns `None` if this is not possible.
+/// Builds a template by splitting a payload at its holes. Returns `None` if the payload cannot be split.
 pub(crate) fn build_template(
     event: Option<&str>,
     payload: &str,
@@ -216,8 +218,8 @@ pub(crate) fn build_template(
     let holes = holes(payload, learnable.varying)?;
     let ends = holes.iter().skip(1).map(|(_, range)| range.start);
     let names = event.map_or(0, |name| EVENT.len() + name.len() + 1);
-    // This capacity also includes the bytes of the holes, which `fixed` does not contain. The conversion to a boxed
-    // string removes the excess.
+    // The capacity also has room for the bytes of the holes, which `fixed` does not contain. The conversion to a boxed
+    // string frees the unused capacity.
     let mut fixed = String::with_capacity(names + DATA.len() + payload.len());
     if let Some(name) = event.filter(|name| !name.is_empty()) {
         fixed.extend([EVENT, name, "\n"]);
@@ -293,7 +295,7 @@ impl ItemTemplate {
             .unwrap_or_default()
     }
 
-    /// Returns true if the fixed bytes and holes are equal. Ignores the address and the route.
+    /// Returns true if both templates have the same fixed bytes and holes, even if the address or the route differs.
     pub(crate) fn is_same(&self, other: &ItemTemplate) -> bool {
         let key = |of: &ItemTemplate| (of.head, of.lead, of.holes);
         key(self) == key(other) && self.fixed == other.fixed
@@ -326,9 +328,9 @@ impl ItemTemplate {
         self.fit_with(incoming, number)
     }
 
-    /// Does the same as `fit`, with a given number parser, which returns the number and its length.
+    /// Does the same as `fit`, but parses numbers with `number`, which returns a number and its length.
     ///
-    /// No template has a digit after a number.
+    /// The fixed bytes after a number hole never begin with a digit.
     #[inline(always)]
     pub(crate) fn fit_with<'p>(
         &self,
@@ -353,7 +355,7 @@ impl ItemTemplate {
                 ..TemplateMatch::default()
             },
         };
-        // The loop is unrolled, because the branch predictor then learns each hole separately.
+        // The loop is unrolled so that the branch predictor learns each hole separately.
         let [first, second, third, fourth] = self.holes;
         reading.pass(first, &number)?;
         reading.pass(second, &number)?;
@@ -464,7 +466,7 @@ fn padding_end(unmatched: &[u8]) -> Option<usize> {
 #[inline(never)]
 fn small_object(unmatched: &[u8]) -> Option<&str> {
     let near = unmatched.get(..OBJECT).unwrap_or(unmatched);
-    // Find the possible end first. The scanner then checks that the text is JSON.
+    // Find the possible end first, and let the scanner check that the bytes up to there are JSON.
     let end = container_end(near, 0)?;
     let text = std::str::from_utf8(near.get(..end)?).ok()?;
     let mut scanner = Scanner::new(text, Some(OBJECT_DEPTH));

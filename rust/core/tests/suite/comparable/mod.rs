@@ -1,4 +1,4 @@
-//! Returns all results that a parser reports for a stream, as text, with or without its caches. Also provides
+//! Returns everything that a parser reports for a stream as text, with or without the template cache. Also provides
 //! pseudo-random numbers.
 
 use std::fmt::Write as _;
@@ -35,7 +35,7 @@ impl Rng {
     }
 }
 
-/// Returns all results that a caller sees, as text: events, faults, snapshot and completeness.
+/// Returns the events, faults, snapshot and completeness of a stream as text.
 pub(crate) fn read(
     dialect: Dialect,
     body: &[u8],

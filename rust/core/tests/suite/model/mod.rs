@@ -1,4 +1,4 @@
-//! A simple model of the framer. The model reads the whole body at once and may store all of it.
+//! A simple model of the framer, which reads the whole body at once and may store all of it.
 
 use streamweld_core::model::limits::Limits;
 
@@ -49,13 +49,13 @@ pub(crate) struct Model {
     id: Option<Vec<u8>>,
     retry: Option<u64>,
     stray: Option<(Vec<u8>, u64)>,
-    /// True if the stray text so far is one line and no data precedes it except an empty line.
+    /// True if the stray text so far is one line, and the only data before it is an empty line.
     alone: bool,
     /// True if this block contained a stray line.
     strayed: bool,
 }
 
-/// Splits a value before a data line that begins like a document.
+/// Splits a value before a `data:` that is followed by the beginning of a JSON object or array.
 fn joined_data(value: &[u8]) -> (&[u8], Option<&[u8]>) {
     let blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
     for at in 0..value.len() {
@@ -185,7 +185,7 @@ impl Model {
                         let others = &value[count.count()..];
                         let blanks = others.iter().take_while(|b| matches!(b, b' ' | b'\t'));
                         let blanks = blanks.count();
-                        // Of the blanks before the data line, only the first counts.
+                        // Only the first blank before the data line counts toward the limit.
                         let size = others.len() - blanks + blanks.min(1);
                         let others = &others[blanks..];
                         let fits = size as u64 <= self.max_field;
@@ -206,7 +206,7 @@ impl Model {
                     }
                 }
             }
-            // An unterminated line may still become a field.
+            // If more bytes arrived, the unterminated line could become a field.
             _ if !whole
                 && !line.is_empty()
                 && names.iter().any(|known| known.as_bytes().starts_with(line)) =>

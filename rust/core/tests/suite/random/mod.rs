@@ -1,6 +1,6 @@
 //! Pseudo-random numbers for tests, identical in every run.
 
-/// xorshift64*, which is good enough for tests.
+/// The xorshift64* algorithm, which is good enough for tests.
 pub(crate) struct Random(u64);
 
 impl Random {

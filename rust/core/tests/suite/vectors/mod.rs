@@ -1,4 +1,4 @@
-//! Reads the project's `tests/vectors`. Their README describes the format.
+//! Reads the project's `tests/vectors`. The README in that folder describes the format.
 
 use std::fs;
 use std::path::PathBuf;

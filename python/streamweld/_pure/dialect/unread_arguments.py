@@ -1,7 +1,7 @@
 """Finds a member of a call that may contain its arguments, although no gateway is known to use that member.
 
-A call that has no other arguments is then not run, because a tool without arguments may do something else. Independent
-of the dialect.
+A call that has no other arguments is then not run, because a tool without arguments may do something else. The code is
+the same for every dialect.
 """
 
 from __future__ import annotations

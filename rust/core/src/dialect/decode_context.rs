@@ -1,5 +1,5 @@
-//! Types that all decoders share: the destination of wire deltas, and a payload with its context. Independent of the
-//! dialect.
+//! Types that all decoders share: the destination of wire deltas, and a payload with its context. The code is the same
+//! for every dialect.
 
 use crate::assemble::Assembler;
 use crate::dialect::payload::LocatedPayload;

@@ -288,7 +288,7 @@ pub(crate) fn detect(
     };
     let found = object.and_then(|object| {
         let mut members = ConditionReader::new(object);
-        // An event name can replace a missing type, except the names that every dialect uses.
+        // If the `type` is missing, the event name replaces it, unless the name is one that every dialect uses.
         let is_named = !object.has("type") && !object.has("choices");
         let event = event.filter(|name| is_named && !matches!(*name, "message" | "error"));
         let fits = |row: &&DetectRow| {

@@ -85,7 +85,7 @@ class ChatDecoder:
     def is_error_body(value: object) -> bool:
         """Return whether the body of a response reports an error.
 
-        The body is not an event stream and matches no dialect.
+        Called for a body that is not an event stream and matches no dialect.
         """
         return is_object(value) and is_error_body(value)
 
@@ -109,7 +109,7 @@ class ChatDecoder:
         return value.get("error") is None and value.get("object") != "error" and not reports_error(value)
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
-        """Decode a JSON payload. `recovered`: whether it follows a broken document."""
+        """Decode a JSON payload. `recovered`: whether the payload follows a broken document."""
         value = payload.value
         path: Path = ()
         if is_array(value) and value and is_object(value[0]) and "error" in value[0]:
@@ -146,7 +146,7 @@ class ChatDecoder:
         self.ended = True
 
     def text(self, text: str) -> None:
-        """Report a payload that is not JSON as an error from the upstream."""
+        """Report a payload that is not JSON as an upstream error."""
         self._error(text_error(text), text, None)
 
     def flush(self) -> None:

@@ -259,7 +259,7 @@ class CallReader:
     ) -> str | None:
         """Return the id as text, or None if it is absent, blank, or a placeholder.
 
-        A numeric id keeps the digits of the payload.
+        A numeric id is returned with the digits that the payload contains.
         """
         identity = holder.get(key)
         if identity is None:

@@ -73,7 +73,7 @@ class GeminiDecoder:
     def is_error_body(value: object) -> bool:
         """Return whether the body of a response reports an error.
 
-        The body is not an event stream and matches no dialect.
+        Called for a body that is not an event stream and matches no dialect.
         """
         if not is_object(value):
             return False
@@ -118,7 +118,7 @@ class GeminiDecoder:
             self.ended = True
 
     def text(self, text: str) -> None:
-        """Report a payload that is not JSON as an error from the upstream."""
+        """Report a payload that is not JSON as an upstream error."""
         self._error(text_error(text), text, None)
 
     def flush(self) -> None:

@@ -52,7 +52,7 @@ def is_reason(value: object) -> bool:
 def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> str | None:
     """Return the id as text, or None if it is absent, blank, or a placeholder.
 
-    A numeric id keeps the digits of the payload.
+    A numeric id is returned with the digits that the payload contains.
     """
     identity = holder.get("id")
     if identity is None:

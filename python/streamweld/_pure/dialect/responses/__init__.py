@@ -150,7 +150,7 @@ class ResponsesDecoder:
         return isinstance(kind, str) and kind in KEEP_ALIVE
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
-        """Decode a JSON payload. `recovered`: whether it follows a broken document."""
+        """Decode a JSON payload. `recovered`: whether the payload follows a broken document."""
         value = payload.value
         if not is_object(value):
             self._no_object(payload, event)
@@ -190,7 +190,7 @@ class ResponsesDecoder:
         self._fail()
 
     def text(self, text: str) -> None:
-        """Report a payload that is not JSON as an error from the upstream."""
+        """Report a payload that is not JSON as an upstream error."""
         self._error(text_error(text), text, None)
 
     def flush(self) -> None:

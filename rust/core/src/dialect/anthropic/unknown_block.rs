@@ -22,7 +22,7 @@ impl UnknownBlock {
             positions: HashMap::new(),
         };
         for member in members {
-            // If the block has duplicate keys, the last one is used, at its own position.
+            // If a key of the block is duplicated, the last value is used, at the position of that value.
             let key = key_text(member.key.raw);
             if let Some(before) = kept.positions.get(&key) {
                 if let Some(before) = kept.members.get_mut(*before) {
@@ -103,7 +103,7 @@ fn key_text(raw: &str) -> String {
                 let unit = u16::from_str_radix(&digits, 16).unwrap_or(0xFFFD);
                 match char::from_u32(u32::from(unit)) {
                     Some(plain) => put(&mut out, plain),
-                    // The value ends with half of a surrogate pair, whose other half may follow in the next delta.
+                    // The value ends with half of a surrogate pair. The other half may follow in the next delta.
                     None => escape(&mut out, unit),
                 }
             }

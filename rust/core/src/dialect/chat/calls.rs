@@ -503,8 +503,8 @@ fn index(slot: Slot<'_>, max_index: Option<u64>) -> (Option<u32>, Option<&str>) 
     }
 }
 
-/// Returns the id as text, or `None` if it is absent, blank, or a placeholder. A numeric id keeps the digits of the
-/// payload.
+/// Returns the id as text, or `None` if it is absent, blank, or a placeholder. A numeric id is returned with the digits
+/// that the payload contains.
 fn id<'a>(slot: Slot<'a>, notes: &mut Anomalies<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
     let raw = present(slot)?;
     if raw.kind == Kind::Number {

@@ -813,8 +813,8 @@ pub(crate) fn fragments<'a>(
 
 type Object<'c, 'a> = (&'c Delta<'a>, Raw<'a>);
 
-/// Returns a delta or message and its raw text, or `None` if it is not an object. Any other value except null is
-/// recorded as an anomaly.
+/// Returns a delta or message and its raw text, or `None` if it is not an object. A value of another type, except null,
+/// is recorded as an anomaly.
 fn object<'c, 'a>(
     walk: Option<&'c TypedValue<'a, Box<Delta<'a>>>>,
     notes: &mut Anomalies<'a>,
@@ -1025,8 +1025,8 @@ impl ChoiceState {
         }
     }
 
-    /// Emits the signature, the encrypted content, and the JSON of `reasoning_details`. Clients must send them back in
-    /// a later turn.
+    /// Emits the signature, the encrypted content, and the JSON of `reasoning_details`. A client must send these values
+    /// back in a later turn.
     pub(crate) fn attributes(
         &self,
         wire: &mut DecodeContext<'_, '_>,

@@ -49,8 +49,8 @@ impl<'a> UpstreamErrorFields<'a> {
     }
 }
 
-/// Returns true if the body of a response reports an error: it has a message with a code, or only a message. The body
-/// is not an event stream and matches no dialect.
+/// Returns true if the body of a response reports an error: it has a message with a code, or only a message. Called for
+/// a body that is not an event stream and matches no dialect.
 pub(crate) fn is_error_body(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;

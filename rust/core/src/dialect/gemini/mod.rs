@@ -433,7 +433,7 @@ impl Decoder for Gemini {
         Ok(found.length)
     }
 
-    /// Handles `[DONE]`, which some gateways send. It ends the stream only if every candidate has a finish reason.
+    /// Handles the `[DONE]` that some gateways send. It ends the stream only if every candidate has a finish reason.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.is_over() {
             self.finish(wire)?;

@@ -146,8 +146,8 @@ pub(crate) fn is_reason(text: &Text<'_>) -> bool {
     !is_blank(text) && !FACTS.absent_reasons.contains(&text.body.as_ref())
 }
 
-/// Returns the id as text, or `None` if it is absent, blank, or a placeholder. A numeric id keeps the digits of the
-/// payload.
+/// Returns the id as text, or `None` if it is absent, blank, or a placeholder. A numeric id is returned with the digits
+/// that the payload contains.
 pub(crate) fn an_id<'a>(
     holder: &[Member<'a>],
     at: Pointer<'_>,

@@ -87,8 +87,8 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         }
     }
 
-    /// Returns the value of a member, or `None` if it is not an object. Any other value except null is recorded as an
-    /// anomaly.
+    /// Returns the value of a member, or `None` if it is not an object. A value of another type, except null, is
+    /// recorded as an anomaly.
     pub(crate) fn object(
         &mut self,
         holder: &Object<'a>,

@@ -21,8 +21,8 @@ _SEEN_HEAD = 64  # maximum number of characters of each name
 def detect(value: object, event: str, before: Sequence[object] = ()) -> str | None:
     """Return the dialect that a payload's members and event name indicate, or None.
 
-    `event`: the name of the event that contains the payload. `before`: the earlier payloads, which did not indicate a
-    dialect.
+    `event`: the name of the event that contains the payload. `before`: the earlier payloads, from which the dialect
+    could not be determined.
     """
     if _is_array(value) and _is_object(value[0]) and "error" in value[0]:
         # Some gateways send an error object in an array.

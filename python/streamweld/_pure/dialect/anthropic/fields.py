@@ -106,7 +106,7 @@ def arguments(payload: Payload, holder: Mapping[str, Any], path: Path, key: str)
 def is_read(path: Path) -> bool:
     """Return whether the decoder reads the member at `path` in an event or a complete message.
 
-    Duplicates of other members are not reported.
+    Only duplicates of members that the decoder reads are reported.
     """
     key = path[-1]
     match path[:-1]:

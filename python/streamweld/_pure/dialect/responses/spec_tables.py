@@ -130,7 +130,7 @@ CALLS = {name: _call_type(name, members) for name, members in _FACTS["call_types
 def is_read(path: Path) -> bool:
     """Return whether the decoder reads the member at `path` in an event.
 
-    Duplicates of other members are not reported.
+    Only duplicates of members that the decoder reads are reported.
     """
     if path[0] == "response" and len(path) > 1:
         return is_read_of_response(path[1:])

@@ -291,8 +291,8 @@ pub(crate) fn filled<'a>(holder: &[Member<'a>], key: &str) -> Option<&'a str> {
     first_item(raw).map(|_| raw.text)
 }
 
-/// Returns true if the decoder reads the member at `path` in an event or a complete message. Duplicates of other
-/// members are not reported.
+/// Returns true if the decoder reads the member at `path` in an event or a complete message. Only duplicates of members
+/// that the decoder reads are reported.
 pub(crate) fn is_read(path: &[Option<&str>]) -> bool {
     let facts = &*FACTS;
     let is_block =

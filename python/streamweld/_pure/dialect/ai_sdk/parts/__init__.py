@@ -244,5 +244,7 @@ class AiSdkPartsDecoder:
 
 
 def _is_read(path: Path) -> bool:
-    """Return whether the decoder reads the member at `path` in a part. Duplicates of other members are not reported."""
+    """Return whether the decoder reads the member at `path` in a part. Only duplicates of members that the decoder
+    reads are reported.
+    """
     return len(path) == 1 and path[0] in _SCHEMA.read

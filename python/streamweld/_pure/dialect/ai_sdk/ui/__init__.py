@@ -263,6 +263,6 @@ def _error_of(payload: Payload, value: Mapping[str, Any]) -> ErrorFields:
 def _is_read(path: Path) -> bool:
     """Return whether the decoder reads the member at `path` in a chunk.
 
-    Duplicates of other members are not reported.
+    Only duplicates of members that the decoder reads are reported.
     """
     return len(path) == 1 and path[0] in _SCHEMA.read

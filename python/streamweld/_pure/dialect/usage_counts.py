@@ -1,6 +1,6 @@
 """Reads the token counts from a usage object, using the table of dotted paths in `_spec/dialects.json`.
 
-If a payload contains several usage objects, the caller decides which one is used.
+If a payload contains several usage objects, the caller selects the one to use.
 """
 
 from __future__ import annotations

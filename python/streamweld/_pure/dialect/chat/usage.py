@@ -1,6 +1,6 @@
 """Reads token counts from a chunk, a choice, or an extension member such as `x_groq`.
 
-`_spec/dialects.json` lists the names of the counts. If there are several usage objects, the caller decides which one to
+`_spec/dialects.json` lists the names of the counts. If there are several usage objects, the caller selects the one to
 use.
 """
 

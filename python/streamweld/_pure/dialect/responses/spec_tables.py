@@ -1,4 +1,5 @@
-"""The tables of the Responses dialect from `_spec/dialects.json`, in the form that the decoder needs.
+"""Loads the tables of the Responses dialect from `_spec/dialects.json` and converts them to the form that the decoder
+needs.
 
 No other module of this dialect defines event or member tables.
 """
@@ -35,7 +36,7 @@ class TextKind:
 class TextEvent:
     """An event that contains text.
 
-    `position`: the member that contains the part's index in its item. `member`: the member that contains the text.
+    `position`: the member that contains the index of the part in its item. `member`: the member that contains the text.
     """
 
     text_kind: TextKind
@@ -45,7 +46,7 @@ class TextEvent:
 
 @dataclass(frozen=True, slots=True)
 class CallType:
-    """An item type that is a tool call. `name`: the tool's name, if the type determines it."""
+    """An item type that is a tool call. `name`: the tool's name, if the item type determines the name."""
 
     type: str
     name: str | None
@@ -67,7 +68,7 @@ COUNTS = counts_of(_FACTS["usage"])
 OPENINGS = frozenset[str](_FACTS["opening_events"])
 TERMINALS: Mapping[str, str] = _FACTS["terminal_events"]
 STATUSES = frozenset[str](_FACTS["terminal_statuses"])
-# Names that some gateways use instead of the documented member with the arguments, and instead of `delta`.
+# Names that some gateways use instead of the documented arguments member, and instead of `delta`.
 OTHER_ARGUMENTS: tuple[str, ...] = tuple(_FACTS["other_arguments"])
 OTHER_DELTAS: tuple[str, ...] = tuple(_FACTS["other_deltas"])
 FINISHED_STATUSES = frozenset[str](_FACTS["finished_statuses"])  # statuses of a call with complete arguments

@@ -438,7 +438,7 @@ pub(crate) fn is_typed(object: &Object<'_>) -> bool {
         .is_some_and(|raw| raw.kind == Kind::String)
 }
 
-/// Reads an object that is itself an error.
+/// Reads an object that is an error itself.
 pub(crate) fn whole_error<'a>(object: &Object<'a>) -> UpstreamErrorFields<'a> {
     UpstreamErrorFields::of_members(&object.members, object.raw)
 }

@@ -34,9 +34,9 @@ impl Escapes {
         Some(true)
     }
 
-    /// Records that something other than a low surrogate follows: other text, another escape, or the end of the string.
+    /// Records that other text, another escape, or the end of the string follows.
     ///
-    /// A high surrogate directly before it stays unpaired.
+    /// A preceding high surrogate therefore stays unpaired.
     #[inline]
     pub(crate) fn other_text(&mut self) {
         self.lone |= self.high;

@@ -152,7 +152,7 @@ class TextReader:
         self._count(address, 1)
 
     def _with_position(self, sent: Address, reader: Reader, text_kind: TextKind, purpose: Purpose) -> Address:
-        """Replace the index in the address of a part by the position of the part in its item."""
+        """Return the address with its part index replaced with the position of the part in its item."""
         position = self._content_indexes(text_kind).of(sent, text_kind.channel, purpose)
         if position == sent.sub:
             return sent

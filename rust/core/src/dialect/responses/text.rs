@@ -94,7 +94,7 @@ impl Texts {
         self.indexes.take_renamed() | self.summary_indexes.take_renamed()
     }
 
-    /// Replaces the index in the address of a part by the position of the part in its item.
+    /// Returns the address with its part index replaced with the position of the part in its item.
     #[inline]
     pub(crate) fn with_position<'a>(
         &mut self,

@@ -26,7 +26,8 @@ MAX_DEPTH: Final = LIMITS["max_json_depth"] or 128
 
 
 class Automaton:
-    """Validates a text that arrives in pieces of any size. The final state does not depend on where the text is split.
+    """Validates a text that arrives in pieces of any size. The final state does not depend on where the text is
+    split.
     """
 
     __slots__ = (

@@ -415,7 +415,8 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def has_lone_surrogate(text: str) -> bool:
-    """Return True if the text contains an unpaired surrogate. The scanner has already joined pairs into one code point.
+    """Return True if the text contains an unpaired surrogate. The scanner has already joined pairs into one code
+    point.
     """
     return not text.isascii() and _SURROGATE.search(text) is not None
 

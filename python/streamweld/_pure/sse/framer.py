@@ -305,7 +305,8 @@ class Framer:
             self._more_after_retry(others)
 
     def _more_after_retry(self, piece: bytes) -> None:
-        """Add the bytes after the digits of a retry time, as long as they may be a data line and are within the limit.
+        """Add the bytes after the digits of a retry time, as long as they may be a data line and are within the
+        limit.
         """
         kept = self._retry_suffix
         if kept.length == 0 or kept.join() == b" ":

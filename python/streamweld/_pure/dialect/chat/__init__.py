@@ -287,7 +287,8 @@ class ChatDecoder:
         return known
 
     def _merge(self, index: int) -> ChoiceReader:
-        """Return the first choice. Report, once per index, that another choice is merged into the first choice (AM11).
+        """Return the first choice. Report, once per index, that another choice is merged into the first choice
+        (AM11).
         """
         first = next(iter(self._choices.values()))
         self._out.mark_misread("choice_merged")

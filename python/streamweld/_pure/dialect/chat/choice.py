@@ -111,7 +111,8 @@ class MessageDeltas:
 
 @dataclass(slots=True, frozen=True)
 class _Outside:
-    """Members of a choice that are read as if they were in its delta or message, if those contain no content or calls.
+    """Members of a choice that are read as if they were in its delta or message, if those contain no content or
+    calls.
     """
 
     choice: Mapping[str, Any]
@@ -345,7 +346,8 @@ class ChoiceReader:
             self._emit_calls(fragments)
 
     def _outer_fragments(self, chunk: Chunk, outside: _Outside) -> list[Fragment]:
-        """Return the calls on the choice. If there are none, return the calls on the chunk that belong to the choice.
+        """Return the calls on the choice. If there are none, return the calls on the chunk that belong to the
+        choice.
         """
         holder, path = outside.choice, outside.path
         names = outside.members - {"content"}
@@ -360,7 +362,8 @@ class ChoiceReader:
     def _compare_others(
         self, chunk: Chunk, choice: Mapping[str, Any], path: Path, others: _Others, *, reads_message: bool
     ) -> None:
-        """Store the calls that a payload contains in unusual places, unless they repeat the calls in the usual place.
+        """Store the calls that a payload contains in unusual places, unless they repeat the calls in the usual
+        place.
         """
         notes = chunk.notes.apart()
         delta, message = choice.get("delta"), choice.get("message")

@@ -129,7 +129,8 @@ def _reasoning_part(payload: Payload, part: Mapping[str, Any], path: Path, notes
 
 
 def _reasoning_texts(part: Mapping[str, Any]) -> list[str] | None:
-    """Return the texts of the first reasoning member that contains text, or None if the part has no reasoning member.
+    """Return the texts of the first reasoning member that contains text, or None if the part has no reasoning
+    member.
     """
     texts: list[str] | None = None
     for member in _REASONING_MEMBERS:

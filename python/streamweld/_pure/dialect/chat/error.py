@@ -37,7 +37,8 @@ def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: st
 
 
 def is_error_body(value: Mapping[str, Any]) -> bool:
-    """Return whether a body without `error` reports an error, because it has a message with a code, or only a message.
+    """Return whether a body without `error` reports an error, because it has a message with a code, or only a
+    message.
     """
     return reports_error(value) or is_bare(value)
 
@@ -72,7 +73,8 @@ def reports_error(value: Mapping[str, Any]) -> bool:
 
 
 def _is_empty_value(error: object) -> bool:
-    """Return whether the value is null, or an empty value that gateways send instead: `""`, `false`, `0`, `{}`, `[]`.
+    """Return whether the value is null, or an empty value that gateways send instead: `""`, `false`, `0`, `{}`,
+    `[]`.
     """
     return not error
 

@@ -192,7 +192,8 @@ class ReasoningReader:
 
 
 class ThinkingBlocks:
-    """Divides the reasoning of one choice into the blocks of `thinking_blocks`, so that each block keeps its signature.
+    """Divides the reasoning of one choice into the blocks of `thinking_blocks`, so that each block keeps its
+    signature.
     """
 
     __slots__ = ("_proofs",)

@@ -84,7 +84,8 @@ class ToolReader:
         self._result(part, part.json("result", "output"), is_error=part.flag("isError"))
 
     def error(self, part: TypedPart) -> None:
-        """Handle `tool-error`, which means that the tool failed when it ran. The `error` member can have any JSON type.
+        """Handle `tool-error`, which means that the tool failed when it ran. The `error` member can have any JSON
+        type.
         """
         self._result(part, part.json("error"), is_error=True)
 

@@ -1,7 +1,7 @@
 """Finds a member that may contain the arguments of a call, although no gateway is known to use that member.
 
-If such a call has no other arguments, it is not dispatchable, because a tool that is called without its arguments may
-do something else. The code is the same for every dialect.
+A call with such a member and no other arguments is not dispatchable, because a tool that is called without its
+arguments may do something else. The code is the same for every dialect.
 """
 
 from __future__ import annotations

@@ -89,8 +89,8 @@ class ErrorFields:
 def read_error(payload: Payload, path: Path, error: object) -> ErrorFields:
     """Return the error at `path`.
 
-    Its fields are taken from members such as `code`, `type`, and `message`. If no member contains a message, the
-    message is the JSON of the complete value.
+    The fields of the error are taken from members such as `code`, `type`, and `message`. If no member contains a
+    message, the message is the JSON of the complete value.
     """
     if not is_object(error):
         return ErrorFields(None, None, _plain(payload, path, error))
@@ -158,7 +158,8 @@ def reports_success(value: Mapping[str, Any]) -> bool:
 def _states_success(value: Mapping[str, Any]) -> bool:
     """Return whether a status or the message of the object is `true` or a word such as `ok`.
 
-    If so, the code may be any number, because some gateways use gateway-specific codes for success, such as 20000.
+    If the object states success in words, its code may be any number, because some gateways define their own codes for
+    success, such as 20000.
     """
     return any(
         sent is True or (isinstance(sent, str) and sent in _SUCCEEDED)
@@ -192,7 +193,7 @@ def is_message(value: object) -> bool:
 
 
 def text_error(text: str) -> ErrorFields:
-    """Return an error for text that is not JSON. Its message is the beginning of the text."""
+    """Return an error for text that is not JSON. The message of the error is the beginning of the text."""
     return ErrorFields(None, None, text[:MAX_TEXT])
 
 

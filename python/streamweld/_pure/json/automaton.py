@@ -2,9 +2,9 @@
 """Validate JSON text that arrives in pieces. Determine whether the text is a prefix of JSON, one complete value, or
 broken.
 
-This module does all JSON validation of this backend. It defines which text is valid, and at which byte a text becomes
-invalid. It reads UTF-8 bytes; other modules build the values. Each byte is examined a bounded number of times,
-regardless of how the text is split.
+This module does all JSON validation of this backend. The module defines which text is valid, and at which byte a text
+becomes invalid. Its input is UTF-8, and other modules build the values. Each byte is examined a bounded number of
+times, regardless of how the text is split.
 
 A regular expression consumes each member, element, or run of string text that lies entirely within one piece. The
 states handle tokens that span several pieces.
@@ -113,7 +113,7 @@ class Automaton:
         return twin
 
     def finish(self) -> Verdict:
-        """End the text. This completes a number at the top level. Unfinished text stays "prefix"."""
+        """End the text. The end of the text completes a number at the top level. Unfinished text stays "prefix"."""
         if self.depth == 0 and self._state in _NUMBER_CAN_END:
             self._end_number(self.pos)
         return self.verdict

@@ -6,7 +6,9 @@ from typing import Final, NamedTuple
 
 
 class Numeral(NamedTuple):
-    """Size of one number token of any length. The object is immutable, so copies of the automaton can share it."""
+    """The size of a number token, which may have any length. The object is immutable, so copies of the automaton can
+    share it.
+    """
 
     negative: bool = False
     integer_digits: int = 0  # 0 for a zero before the point

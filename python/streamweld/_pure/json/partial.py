@@ -51,7 +51,7 @@ class PartialObject:
     """Parse an object from text that arrives in pieces of any size and may end anywhere.
 
     Args:
-        number: parses a number token. If it raises JsonFault, the parsing ends.
+        number: a function that parses a number token. If the function raises JsonFault, the parsing ends.
     """
 
     __slots__ = (

@@ -157,7 +157,7 @@ def _parse_whole(data: bytes | str, text: str, max_depth: int | None) -> Payload
 def _repeats(payload: Payload, walked: Walked) -> bool:
     """Return True if the key of a list in `walked`, or of an object that contains such a list, is duplicated.
 
-    Such a text must be rejected, because only the last value of a duplicate key would be counted.
+    A text with such a duplicate key must be rejected, because only the last value of the key would be counted.
     """
     keys = walked.lists | walked.objects
     return any(all(isinstance(step, int) or step in keys for step in path) for path in payload.duplicates)
@@ -213,8 +213,8 @@ def _integer(digits: str) -> int | BigInteger:
     return value if -(1 << 63) <= value < 1 << 64 else BigInteger(digits)
 
 
-# The fast path uses the C scanner of the standard library. Its hooks abort if the payload contains something that the
-# automaton may reject or must record.
+# The fast path uses the C scanner of the standard library. The hooks of this scanner abort if the payload contains
+# something that the automaton may reject or must record.
 
 
 class _NotPlain(Exception):
@@ -303,7 +303,7 @@ def build(text: str, *, integer: Callable[[str], Any], duplicates: list[Path] | 
             token = _take(_NUMBER, text, at)
             value = integer(token) if _INTEGER.fullmatch(token) else float(token)
             at += len(token)
-        # The value is complete. Store it in its container, and close the containers that end here.
+        # The value is complete. Store the value in its container, and close the containers that end here.
         while stack:
             if stack[-1].put(value) and duplicates is not None:
                 duplicates.append(tuple(container.path_step for container in stack))

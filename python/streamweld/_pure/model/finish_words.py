@@ -43,8 +43,8 @@ def meaning(dialect: str, raw: str) -> Meaning | None:
 def _folded(dialect: str) -> dict[str, Meaning]:
     """Return the finish reasons of all dialects in lower case and without separators.
 
-    The reasons of the dialect itself take precedence. Those of the other dialects are added in the order of the dialect
-    names.
+    The reasons of the dialect itself take precedence. The reasons of the other dialects are added in the order of the
+    dialect names.
     """
     tables = {name: facts["finish"] for name, facts in sorted(DIALECTS.items()) if "finish" in facts}
     out: dict[str, Meaning] = {}

@@ -109,15 +109,15 @@ class Output:
         self.faulted = False  # an exception will be raised, so later diagnostics are recorded instead of raised
         self.silent = False  # no event objects are created, but diagnostics are stored
         self.sink: Callable[[Event], None] | None = None  # receives each event; None: events are collected in `events`
-        # Called after each element of an array has been read.
+        # A function that is called after each element of an array has been read.
         self.on_element: Callable[[], None] | None = None
         # The exception to raise after the current payload. The sink sets this exception to reject further input.
         self.refusal: errors.StreamError | None = None
-        # Called when the stream closes an item. The arguments are the index and the received item.
+        # A function that is called when the stream closes an item. Its arguments are the index and the received item.
         self.on_item: Callable[[int, Mapping[str, Any]], None] | None = None
-        # Called with the tools of the request, if the response repeats them.
+        # A function that is called with the tools of the request, if the response repeats them.
         self.on_request_tools: Callable[[object], None] | None = None
-        # Called with content that no event type can contain.
+        # A function that is called with content that no event type can contain.
         self.on_unmodelled: Callable[[Unmodelled], None] | None = None
         # The values (custom, provider_executed) of the current ToolCallStarted event. Encoders need these values, but
         # the event does not contain them.

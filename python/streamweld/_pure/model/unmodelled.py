@@ -1,6 +1,6 @@
 """Content that no event type can contain. An encoder for the same dialect writes this content unchanged.
 
-The decoder creates these values only for repair. Strings contain the received JSON text.
+The decoder creates these values only for repair. Strings in these values contain the received JSON text.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ __all__ = [
     "Unmodelled",
 ]
 
-# The Messages object that contained unknown members. It is the message or its usage; the `message_delta` event, its
-# delta, or its usage; or the `message_stop` event.
+# The Messages object that contained unknown members: the message, its usage, the `message_delta` event, the delta or
+# the usage in that event, or the `message_stop` event.
 MembersOf: TypeAlias = Literal["message", "start_usage", "end", "delta", "end_usage", "stop"]
 
 
@@ -108,8 +108,8 @@ class ReasoningFacts:
     """The form of the reasoning in a Chat delta. These facts are reported before the event with the reasoning text."""
 
     choice: int
-    # The members that contain the text. None if the members are unchanged, and empty if only `reasoning_details`
-    # contains the text.
+    # The members that contain the text. The value is None if the members are unchanged, and empty if only
+    # `reasoning_details` contains the text.
     fields: tuple[str, ...] | None
     details: str | None  # the entries of `reasoning_details`, as a JSON array
     has_text: bool  # an event with the reasoning text follows
@@ -117,9 +117,9 @@ class ReasoningFacts:
 
 @dataclass(slots=True, frozen=True)
 class ChoiceMembers:
-    """The unknown members of a Chat choice and its delta. They are reported before the events of the choice.
+    """The unknown members of a Chat choice and its delta. The members are reported before the events of the choice.
 
-    They are not reported if neither this chunk nor the previous chunk has unknown members of the choice.
+    The members are not reported if neither this chunk nor the previous chunk has unknown members of the choice.
     """
 
     choice: int

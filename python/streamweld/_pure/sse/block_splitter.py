@@ -1,9 +1,9 @@
 """Split an event stream into blocks. A block ends with a blank line, and may contain no event.
 
 A comment line before the first field of an event is a separate block, so that it can be forwarded immediately. The
-splitter handles line endings (LF, CR, CRLF), comments, and the field names that it needs. It does not apply other SSE
-rules. The result does not depend on how the input is split. If a CRLF ends a block, its LF belongs to that block even
-if the LF arrives later.
+splitter handles line endings (LF, CR, CRLF), comments, and the field names that it needs. The splitter does not apply
+other SSE rules. The result does not depend on how the input is split. If a CRLF ends a block, its LF belongs to that
+block even if the LF arrives later.
 """
 
 from __future__ import annotations

@@ -10,9 +10,7 @@ _JOINED: Final = re.compile(rb"data:[ \t]*[{\[]")
 
 
 class Frame:
-    """One dispatched event. `offset`: byte offset of its first data line in the stream, which includes a byte order
-    mark.
-    """
+    """One dispatched event. `offset`: byte offset of the first data line of the event, counting a byte order mark."""
 
     __slots__ = ("data", "event", "id", "is_joined", "offset", "retry")
 
@@ -103,8 +101,8 @@ def as_bytes(data: object) -> bytes:
 def split_joined(value: bytes) -> tuple[bytes, bytes | None]:
     """Split the value of an event, id, or retry line from a data line that follows without a line ending.
 
-    A value of these fields never contains the beginning of a data line with a document. If it does, a line ending is
-    missing. Return the value and, if a data line follows, its data.
+    In a correct stream, the value of these fields never contains the beginning of a data line with a document. A value
+    that contains it lacks a line ending. Return the value and, if a data line follows, its data.
     """
     found = _JOINED.search(value)
     if found is None:

@@ -6,8 +6,8 @@ ignored lines are dropped on arrival. Bytes of an event are stored once and neve
 A stray line has no known field, is not a comment, and begins with `{`, `[`, or `<` after spaces and tabs. All further
 lines without a known field, up to the next blank line, are also stray lines. Stray lines are emitted only with
 `keep_stray`.
- - The stray lines of a block are joined, and emitted at the blank line or at the end of the input. They are emitted
-   after the frame of the block, or in place of the frame if its data is empty.
+ - The stray lines of a block are joined, and emitted at the blank line or at the end of the input. The joined lines are
+   emitted after the frame of the block, or in place of the frame if its data is empty.
  - The first stray line is emitted immediately if it ends in `}` or `]` and the block has no data yet, because a
    document on one line, `[DONE]`, and newline-delimited JSON are not followed by a blank line. The next stray line is
    then treated as the first.
@@ -76,7 +76,7 @@ class Framer:
         self.reconnection_time: int | None = None  # last valid `retry` value in milliseconds; it applies immediately
         self.total: int = 0  # number of bytes received so far
         self._fault: FramerLimit | None = None
-        # The bytes of a possible byte order mark. None once the start of the input has been checked.
+        # The bytes of a possible byte order mark. The value is None once the start of the input has been checked.
         self._bom: bytes | None = b""
         self._tail: bytes = b""  # last bytes received, as many as an incomplete UTF-8 sequence can have
         self._after_cr: bool = False  # the last byte was a CR that ended a line; an LF that follows belongs to it

@@ -197,7 +197,7 @@ impl<'a> Anomalies<'a> {
         Ok(())
     }
 
-    /// Reports the recorded anomalies, then reports the payload as an error from the upstream.
+    /// Reports the recorded anomalies, and then reports the payload as an upstream error.
     pub(crate) fn report_error(
         mut self,
         wire: &mut DecodeContext<'_, '_>,

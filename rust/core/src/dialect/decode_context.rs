@@ -51,7 +51,7 @@ pub(crate) enum Incoming<'p> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Here,
-    /// The line end, then the blank line that ends the event.
+    /// The line ending, followed by the blank line that ends the event.
     BlankLine,
 }
 

@@ -61,7 +61,7 @@ pub(crate) trait Decoder: Debug + Send {
     fn ended(&self) -> bool;
 }
 
-/// A predicate on a payload that does not depend on the state of the stream.
+/// A predicate on a payload. The predicate does not depend on the state of the stream.
 pub(crate) type PayloadPredicate = fn(&Document<'_>) -> bool;
 
 /// The parser for the payloads of a dialect, and predicates that recognize payloads other than stream events.

@@ -112,7 +112,7 @@ impl Dialect {
         ALL.into_iter().find(|dialect| dialect.name() == name)
     }
 
-    /// Returns the names of the events that only keep the connection alive.
+    /// Returns the names of events that only keep the connection alive.
     pub(crate) fn keep_alive(self) -> &'static [&'static str] {
         row(&KEEP_ALIVE, self)
     }
@@ -166,11 +166,11 @@ impl Dialect {
 pub(crate) enum Read<'a> {
     Chat(chat::read::Document<'a>),
     Plain(Document<'a>, &'static Shapes),
-    /// The payload was parsed generically, because the dialect is still unknown.
+    /// The payload was parsed in a generic form, because the dialect is still unknown.
     Undecided(Document<'a>),
 }
 
-/// Parses payloads for a dialect, or generically while the dialect is unknown.
+/// Parses payloads in the form of a dialect, or in a generic form while the dialect is unknown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader {
     pub(crate) dialect: Option<Dialect>,
@@ -318,7 +318,7 @@ struct DetectRow {
     after: Option<Condition>,
     /// Members of the payload, at least one of which must be present if the event name is to replace a missing type.
     named: Vec<&'static str>,
-    /// Lists of conditions. All conditions of at least one list must hold.
+    /// Lists of conditions. In at least one list, all conditions must be met.
     any: Vec<Vec<Condition>>,
 }
 

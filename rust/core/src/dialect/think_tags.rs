@@ -106,7 +106,8 @@ impl Think {
         out
     }
 
-    /// Returns the text before the next tag that is valid in the current state, the tag, and the text after it.
+    /// Finds the next tag that is valid in the current state. Returns the text before the tag, the tag, and the text
+    /// after the tag.
     fn next_tag<'t>(&self, text: &'t str) -> Option<(&'t str, &'static str, &'t str)> {
         let cut = |tag: &'static str| {
             text.split_once(tag)

@@ -201,7 +201,7 @@ impl<'a> UpstreamErrorFields<'a> {
         }
     }
 
-    /// Returns an error for text that is not JSON. Its message is the beginning of the text.
+    /// Returns an error for text that is not JSON. The message of the error is the beginning of the text.
     pub(crate) fn of_text(text: &'a str) -> UpstreamErrorFields<'a> {
         let end = text
             .char_indices()
@@ -267,8 +267,8 @@ pub(crate) fn reports_success(own: &[Member<'_>]) -> bool {
     sent.any(is_ok) || states_success(own)
 }
 
-/// Returns true if a status or the message of the object is `true` or a word such as `ok`. If so, the code may be any
-/// number, because some gateways use gateway-specific codes for success, such as 20000.
+/// Returns true if a status or the message of the object is `true` or a word such as `ok`. If the object states success
+/// in words, its code may be any number, because some gateways define their own codes for success, such as 20000.
 fn states_success(own: &[Member<'_>]) -> bool {
     let is_word = |raw: Raw<'_>| {
         raw.text == "true" || SUCCEEDED.iter().any(|word| is_string(Some(raw), word))
@@ -313,7 +313,7 @@ pub(crate) fn reports_failure(own: &[Member<'_>]) -> bool {
 /// Members that may contain an error message, in an object that does not look like an error otherwise.
 const BARE_WORDS: [&str; 4] = ["message", "msg", "errmsg", "err_msg"];
 
-/// Returns true if an object without any member of its dialect has a message, no type, and no sign of success. An
+/// Returns true if an object without members of its dialect has a message, has no type, and does not report success. An
 /// object in this form is an error if it is the last object of the response.
 pub(crate) fn states_message(own: &[Member<'_>]) -> bool {
     let is_words = |raw| string(raw).is_some_and(|words| !words.trim_matches(is_white).is_empty());

@@ -48,8 +48,8 @@ fn mark(key: &str) -> u64 {
             _ => (joined(bytes), 0),
         },
     };
-    // An odd factor preserves all bits of the first bytes. The last bytes are rotated, so that equal first and last
-    // bytes do not cancel each other out.
+    // An odd factor preserves all information in the first bytes. The last bytes are rotated, so that equal first and
+    // last bytes do not cancel each other out.
     let ends = first.wrapping_mul(FACTOR) ^ last.rotate_left(23) ^ (bytes.len() as u64) << 56;
     let middle = bytes.get(8..bytes.len().saturating_sub(8));
     let middle = middle.unwrap_or_default().chunks(8);
@@ -72,8 +72,8 @@ fn joined(bytes: &[u8]) -> u64 {
 /// Returns true if an object at any depth of the text may have a duplicate key, and false if no object has one.
 pub(crate) fn may_repeat_in(text: &str) -> bool {
     let mut scanner = Scanner::of_validated(text);
-    // The hashes of the keys of all open objects. Also, for each open container, the position at which its own keys
-    // begin, or `None` for an array.
+    // The hashes of the keys of all open objects. `levels` contains, for each open container, the position at which its
+    // keys begin, or `None` for an array.
     let mut keys: Vec<u64> = Vec::with_capacity(USUAL_KEYS);
     let mut levels: Vec<Option<usize>> = Vec::with_capacity(USUAL_LEVELS);
     loop {

@@ -10,9 +10,9 @@ use crate::json::duplicate_keys::may_repeat;
 use crate::json::members::Member;
 use std::collections::HashMap;
 
-/// Maximum number of members of the chunk that are remembered, so that an unchanged member is not repeated.
+/// Maximum number of stored chunk members. A stored member is not emitted again while it is unchanged.
 ///
-/// Any further members, and long ones, are included in every event.
+/// Further members, and long members, are included in every event.
 const REMEMBERED: usize = 64;
 const LONGEST_KEY: usize = 256;
 const LONGEST: usize = 4096;
@@ -33,8 +33,8 @@ impl<'a> ExtraFields<'a> {
     pub(crate) fn of(members: Vec<Member<'a>>) -> ExtraFields<'a> {
         let mut level = ExtraFields::default();
         if may_repeat(&members) {
-            // Nulls are removed only after this loop, because a null that is the last value of a duplicate key replaces
-            // the earlier value.
+            // Nulls are removed only after this loop, because the last value of a duplicate key replaces the earlier
+            // values even if it is null.
             for member in members {
                 level.add(member);
             }

@@ -10,7 +10,7 @@ use crate::json::Scanner;
 use memchr::memchr_iter;
 use memchr::memmem;
 
-/// Each item counts as this many values.
+/// The number of values that each item counts as.
 const WEIGHT: u64 = 32;
 
 /// Keys of the lists whose items are decoded individually, and of the objects that contain these lists.
@@ -25,7 +25,7 @@ pub(crate) struct Walked {
 /// The document itself may be a list. Also returns true if a key in `walked` is duplicated.
 pub(crate) fn has_long_lists(text: &str, walked: Walked, max_values: u64) -> bool {
     let most = max_values / WEIGHT;
-    // An item takes at least two bytes, and follows a bracket or a comma.
+    // An item takes at least two bytes, including the bracket or comma before it.
     text.len() as u64 / 2 > most
         && !walked.lists.is_empty()
         && (separators(text) > most || may_repeat(text, walked))

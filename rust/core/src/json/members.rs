@@ -51,7 +51,7 @@ pub(crate) struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// Splits an object into its members. Returns `None` if the value is not of this kind.
+    /// Splits an object into its members. Returns `None` if the value is not an object.
     pub(crate) fn of(raw: Raw<'a>) -> Option<Object<'a>> {
         (raw.kind == Kind::Object).then(|| Object {
             raw,
@@ -388,7 +388,7 @@ pub(crate) fn member_of<'a>(raw: Raw<'a>, name: &str) -> Slot<'a> {
     found
 }
 
-/// Returns the text of a string, with unpaired surrogates replaced. Returns `None` if the value is not of this kind.
+/// Returns the text of a string, with unpaired surrogates replaced. Returns `None` if the value is not an object.
 pub(crate) fn string(raw: Raw<'_>) -> Option<Cow<'_, str>> {
     text(raw).map(|text| text.into_whole().0)
 }

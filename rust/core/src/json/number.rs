@@ -1,14 +1,14 @@
 //! Measures a number token digit by digit in constant memory.
 //!
-//! Determines whether an integer fits in 64 bits and whether a float rounds to infinity. Both results are exact, so
-//! they agree with any correctly rounding parser.
+//! The module determines whether an integer fits in 64 bits, and whether a float rounds to infinity. Both results are
+//! exact, so they agree with every parser that rounds correctly.
 
 /// 2^1024 - 2^970, the smallest number that rounds to infinity, because a tie rounds to the even neighbor.
 const INFINITE_FROM: &[u8] = b"179769313486231580793728971405303415079934132710037826936173778980444968292764750946649017977587207096330286416692887910946555547851940402630657488671505820681908902000708383676273854845817711531764475730270069855571366959622842914819860834936475292719074168444365510704342711559699508093042880177904174497792";
 
-/// Exponent digits are no longer added once the exponent reaches this value.
+/// Once the exponent reaches this value, further digits are ignored.
 ///
-/// It is larger than any exponent that affects the result, but far from overflow.
+/// The value is larger than any exponent that affects the result, but small enough to prevent an overflow.
 const EXPONENT_CAP: i64 = 1 << 56;
 
 /// How the digits that have been read compare with the digits of `INFINITE_FROM`.

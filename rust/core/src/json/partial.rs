@@ -1,9 +1,9 @@
-//! Completes a truncated JSON object: keeps the finished values and the beginning of an open string, and closes open
-//! containers.
+//! Completes a truncated JSON object. Finished values and the beginning of an open string are kept, and open containers
+//! are closed.
 //!
-//! Omits a number that may continue, a key without its value, and an incomplete escape. The automaton determines how
-//! much of the text is valid, so this module only finds tokens. The pure-Python twin derives the same result from its
-//! events (`json/partial.py`). The live view of partial arguments exists only in pure Python.
+//! A number that may continue, a key without its value, and an incomplete escape are omitted. The automaton determines
+//! how much of the text is valid, so this module only finds tokens. The pure-Python twin derives the same result from
+//! its events (`json/partial.py`). The live view of partial arguments exists only in pure Python.
 
 use crate::json::automaton::Automaton;
 use crate::json::token::string_end;

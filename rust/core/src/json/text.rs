@@ -101,9 +101,10 @@ fn is_low(unit: u16) -> bool {
     (0xDC00..0xE000).contains(&unit)
 }
 
-/// Splits the text after `at` bytes. Returns the whole text and an empty string if that is not a character boundary.
+/// Splits the text after `at` bytes. If this position is not a character boundary, returns the whole text and an empty
+/// string.
 ///
-/// This cannot happen for valid text.
+/// In valid text, the position is always a character boundary.
 fn split(text: &str, at: usize) -> (&str, &str) {
     text.split_at_checked(at).unwrap_or((text, ""))
 }

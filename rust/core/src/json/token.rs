@@ -99,7 +99,7 @@ fn end_after_escapes(bytes: &[u8], first: usize, no_control_chars: bool) -> Opti
 
 /// Returns the end of the object or array that begins at `start`, or `None` if it has no end.
 ///
-/// Examines only brackets and strings, so the text must be valid JSON.
+/// Only brackets and strings are examined, so the text must be valid JSON.
 #[inline(never)]
 pub(crate) fn container_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
@@ -192,7 +192,7 @@ fn fraction_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         let word = u64::from_le_bytes(*chunk);
-        // Only for a digit are the upper four bits equal to 3 both before and after 6 is added.
+        // A byte is a digit if and only if its upper four bits are 3, both before and after 6 is added.
         let upper = ONES * 0xF0;
         let digit = ONES * 0x30;
         let other = ((word & upper) ^ digit) | (((word.wrapping_add(ONES * 6)) & upper) ^ digit);
@@ -291,7 +291,7 @@ fn short_run(remaining: &[u8]) -> usize {
         if found != 0 {
             return (found.trailing_zeros() / 8) as usize;
         }
-        // The zero bytes above these four are treated as special, so there is always a lowest special byte.
+        // The zero bytes above these four bytes are treated as special, so at least one special byte exists.
         let found = special(u64::from(u32::from_le_bytes(*tail)));
         return remaining.len() - 4 + (found.trailing_zeros() / 8) as usize;
     }
@@ -300,7 +300,7 @@ fn short_run(remaining: &[u8]) -> usize {
 }
 
 const ONES: u64 = u64::MAX / 255;
-/// Plain text for the upper four bytes of a word that contains four bytes of input.
+/// Plain text that fills the upper four bytes of a word with four bytes of input.
 const PLAIN_TOP: u64 = (ONES * b'a' as u64) << 32;
 
 /// Returns a word in which the top bit of each quote, backslash, or control character is set.

@@ -13,7 +13,7 @@ pub struct ScanError {
 
 pub type Scan<T> = Result<T, ScanError>;
 
-/// Kind of a value. The first byte determines it.
+/// Kind of a value. The first byte of the value determines the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Object,

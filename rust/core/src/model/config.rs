@@ -27,7 +27,7 @@ pub struct Config {
     /// The settings of the policy for tool calls in text, as JSON text. `None` disables the detection of tool calls in
     /// text.
     pub text_calls: Option<Arc<str>>,
-    /// The request's tools, for the detection of calls in text: each tool's name and the JSON text of its parameter
-    /// schema. `None` if the caller passed no tools.
+    /// The tools of the request, for the detection of calls in text. Each entry is the name of a tool and the JSON text
+    /// of its parameter schema. `None` if the caller passed no tools.
     pub text_call_tools: Option<Vec<(String, Option<String>)>>,
 }

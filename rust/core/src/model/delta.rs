@@ -8,7 +8,7 @@ use std::borrow::Cow;
 /// One fragment of a tool call: an element of a list of tool-call deltas. Absent, null and blank members are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fragment<'a> {
-    /// The index of the call. `None` if the fragment has no index or an unusable one.
+    /// The index of the call. `None` if the fragment has no index or an unusable index.
     pub index: Option<u32>,
     /// The received text of an unusable index.
     pub index_raw: Option<&'a str>,
@@ -152,7 +152,7 @@ pub enum CallEnding {
     Whole,
     /// The call was cut off. The call is complete only if its arguments are complete JSON.
     Cut,
-    /// The call was still in progress. If the response ends with success, the call is complete. Otherwise, it is
+    /// The call was still in progress. If the response ends with success, the call is complete. Otherwise, the call is
     /// treated like `Cut`.
     Open,
     /// As `Open`. Like `Open`, but if the response ends with success, the closing brace is added to the arguments.
@@ -179,7 +179,7 @@ impl InputEnd {
     }
 }
 
-/// What was left unfinished when the input ended.
+/// The unfinished data at the end of the input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnfinishedInput {
     /// The last event was complete.

@@ -312,7 +312,7 @@ impl Parts<'_> {
     }
 }
 
-/// Token counts. `raw` is the usage object as received, as JSON text.
+/// Token counts. `raw` is the JSON text of the received usage object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage<'a> {
     pub input_tokens: Option<i64>,
@@ -383,7 +383,7 @@ pub enum WireFact<'a> {
     Choice(i32),
     /// The item with this index was opened without a part.
     Announced(i64),
-    /// An output item was opened. Clients store the index, type, and id of the item.
+    /// An output item was opened. Clients store its index, type, and id.
     ItemAdded {
         index: i64,
         kind: Option<&'a str>,

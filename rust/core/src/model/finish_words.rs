@@ -28,7 +28,7 @@ static TABLES: LazyLock<BTreeMap<&'static str, Table>> = LazyLock::new(|| {
 });
 
 /// For each dialect, the finish reasons of all dialects in lower case and without separators. The reasons of the
-/// dialect itself take precedence. Those of the other dialects are added in the order of the dialect names.
+/// dialect itself take precedence. The reasons of the other dialects are added in the order of the dialect names.
 static FOLDED: LazyLock<HashMap<&'static str, HashMap<String, &'static str>>> =
     LazyLock::new(|| {
         let folded = TABLES.iter().map(|(dialect, own)| {

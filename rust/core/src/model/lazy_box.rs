@@ -1,7 +1,7 @@
-//! `LazyBox`: a value that is allocated on its first mutable borrow and takes one word until then.
+//! `LazyBox` is a value that is allocated on its first mutable borrow, and takes one word until then.
 //!
-//! It holds state that few streams need. Reading an unallocated box returns a shared default value. A mutable borrow
-//! always allocates, so avoid a mutable borrow if nothing will change.
+//! The type is used for state that few streams need. Reading an unallocated box returns a shared default value. A
+//! mutable borrow always allocates, so avoid a mutable borrow if nothing will change.
 
 use std::ops::Deref;
 use std::ops::DerefMut;

@@ -1,7 +1,7 @@
 //! Emits events and diagnostics, and returns a fault for each diagnostic that the policy raises.
 //!
-//! `Ledger` keeps the state between two reads, such as the stored diagnostics. `Output` borrows it for one read. Faults
-//! that are created here have no byte offset or ordinal. The parser adds both.
+//! `Ledger` keeps the state between two reads, such as the stored diagnostics. `Output` borrows the ledger for one
+//! read. Faults that are created here have no byte offset or ordinal. The parser adds both.
 
 use crate::model::config::Config;
 use crate::model::event::DeltaKind;
@@ -94,7 +94,8 @@ pub trait EventFilter {
     /// the method `event`.
     fn passes_unchanged(&mut self, event: &Event<'_>) -> bool;
 
-    /// Filters an event for which `passes_unchanged` returned false. Emits the events that replace it through `out`.
+    /// Filters an event for which `passes_unchanged` returned false. The method emits the events that replace this
+    /// event through `out`.
     fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>);
 
     /// Reads several consecutive deltas that `passes` accepted. Returns true if all of them can be emitted unchanged.

@@ -1,5 +1,5 @@
-//! Maps, sets, and lists that are usually small. They are searched linearly while they are short, and hashed when they
-//! are long.
+//! Maps, sets, and lists that are usually small. Short collections are searched linearly, and long collections are
+//! hashed.
 //!
 //! An empty map takes three words and no allocation. A hash table would take six words, and its first allocation would
 //! have room for three entries. The maps and sets are unordered.
@@ -251,7 +251,7 @@ pub trait Numbered {
     fn number(&self) -> Self::Number;
 }
 
-/// A list of values with unique numbers. It is searched linearly while it is short, and hashed when it is long.
+/// A list of values with unique numbers. A short list is searched linearly, and a long list is hashed.
 #[derive(Clone, Debug)]
 pub struct List<T: Numbered> {
     all: Vec<T>,

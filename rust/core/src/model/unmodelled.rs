@@ -1,9 +1,9 @@
 //! Content that no event type can contain. An encoder for the same dialect writes this content unchanged.
 //!
-//! The decoder creates these values only for repair. Strings contain the received JSON text.
+//! The decoder creates these values only for repair. Strings in these values contain the received JSON text.
 
-/// The Messages object that contained unknown members. It is the message or its usage; the `message_delta` event, its
-/// delta, or its usage; or the `message_stop` event.
+/// The Messages object that contained unknown members: the message, its usage, the `message_delta` event, the delta or
+/// the usage in that event, or the `message_stop` event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MembersOf {
     Message,
@@ -77,7 +77,7 @@ pub enum Unmodelled<'a> {
     Chunk(ChunkFacts<'a>),
     /// The form of the reasoning in a Chat delta. These facts are reported before the event with the reasoning text.
     Reasoning(ReasoningFacts<'a>),
-    /// The unknown members of a Chat choice and its delta. They are reported before the events of the chunk. The
+    /// The unknown members of a Chat choice and its delta. The members are reported before the events of the chunk. The
     /// members are not reported if they are the same as in the previous chunk and the choice has no finish reason.
     ChoiceMembers(ChoiceFacts<'a>),
     /// No further event of the Chat chunk can carry the unknown members of this choice and its delta.

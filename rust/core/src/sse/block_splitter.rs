@@ -1,15 +1,15 @@
 //! Splits an event stream into blocks. A block ends with a blank line, and may contain no event.
 //!
 //! A comment line before the first field of an event is a separate block, so that it can be forwarded immediately. The
-//! splitter handles line endings (LF, CR, CRLF), comments, and the field names that it needs. It does not apply other
-//! SSE rules. The result does not depend on how the input is split. If a CRLF ends a block, its LF belongs to that
-//! block even if the LF arrives later.
+//! splitter handles line endings (LF, CR, CRLF), comments, and the field names that it needs. The splitter does not
+//! apply other SSE rules. The result does not depend on how the input is split. If a CRLF ends a block, its LF belongs
+//! to that block even if the LF arrives later.
 
 use memchr::memchr2;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// Where a piece ends.
+/// The position at which a piece ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PiecePosition {
     Inside,
@@ -24,7 +24,7 @@ pub(crate) enum PiecePosition {
 /// The kinds of line that the splitter distinguishes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Line {
-    /// The line has only blanks up to now.
+    /// All bytes of the line that have arrived are blanks.
     #[default]
     Blank,
     Comment,

@@ -1,4 +1,4 @@
-//! Stateless helpers for the framer. They handle line endings, field names and values, `retry` digits, and UTF-8
+//! Stateless helpers for the framer. The helpers handle line endings, field names and values, `retry` digits, and UTF-8
 //! decoding.
 
 use memchr::memchr_iter;
@@ -58,8 +58,8 @@ pub(crate) fn value_of<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
 
 /// Splits the value of an event, id, or retry line from a data line that follows without a line ending.
 ///
-/// A value of these fields never contains the beginning of a data line with a document. If it does, a line ending is
-/// missing. Return the value and, if a data line follows, its data.
+/// In a correct stream, the value of these fields never contains the beginning of a data line with a document. A value
+/// that contains it lacks a line ending. Return the value and, if a data line follows, its data.
 pub(crate) fn split_joined(value: &[u8]) -> (&[u8], Option<&[u8]>) {
     // A value rarely contains a colon, so searching for colons takes less time than searching for the whole name.
     let names = memchr_iter(b':', value).filter_map(|colon| {

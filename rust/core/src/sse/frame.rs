@@ -9,7 +9,7 @@ pub struct Frame<'a> {
     pub event: &'a [u8],
     /// Data lines, joined with LF.
     pub data: &'a [u8],
-    /// Last event id, which persists until the stream sends another one.
+    /// Last event id, which persists until the stream sends another id.
     pub id: &'a [u8],
     /// Last valid `retry` value in this event.
     pub retry: Option<u64>,
@@ -38,14 +38,14 @@ pub enum Item<'a> {
     Stray(Stray<'a>),
 }
 
-/// Receives the items that the framer emits. Closures that take an item implement this trait.
+/// Receives the items that the framer emits. Every closure that takes an item implements this trait.
 pub trait Receiver {
     fn item(&mut self, item: Item<'_>) -> Result<(), Fault>;
 
-    /// Consumes those complete events at the start of `rest` that the receiver recognizes.
+    /// Consumes the complete events at the start of `rest` that the receiver recognizes.
     ///
-    /// Each of these events consists of one `data` line and a blank line. Returns zero events, without side effects, if
-    /// `rest` must be parsed line by line.
+    /// Each of these events consists of one `data` line and a blank line. If `rest` must be parsed line by line,
+    /// returns zero events and has no side effects.
     #[inline]
     fn take_whole_events(
         &mut self,

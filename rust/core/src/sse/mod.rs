@@ -104,7 +104,7 @@ pub struct Framer {
 }
 
 impl Framer {
-    /// Creates a framer. With `keep_stray`, payloads outside any field are also emitted.
+    /// Creates a framer. With `keep_stray`, payloads outside any SSE field are also emitted.
     pub fn new(limits: &Limits, keep_stray: bool) -> Framer {
         Framer {
             max_event: as_len(limits.max_event_bytes),
@@ -352,9 +352,9 @@ impl Framer {
         Ok(())
     }
 
-    /// Splits a field value before a data line that was joined to it, if stray payloads are requested.
+    /// If stray payloads are requested, splits a field value from a data line that follows without a line ending.
     ///
-    /// Otherwise the value is the rest of the line, as the standard requires.
+    /// Otherwise, the value is the rest of the line, as the standard requires.
     pub(crate) fn split_field<'v>(&self, value: &'v [u8]) -> (&'v [u8], Option<&'v [u8]>) {
         if self.keep_stray {
             split_joined(value)

@@ -80,7 +80,7 @@ impl Framer {
 
     /// Determines the kind of the line byte by byte, and returns the rest of the piece.
     ///
-    /// The bytes examined stay in `head` only if they belong to the value.
+    /// The examined bytes stay in `head` only if they belong to the value.
     fn decide<'i>(&mut self, piece: &'i [u8]) -> &'i [u8] {
         if self.line == Line::None {
             self.head.clear();

@@ -28,7 +28,7 @@ impl Framer {
         Ok(())
     }
 
-    /// Discards the bytes of the open event. Their number and the kind of the last line are kept.
+    /// Discards the bytes of the open event. The number of these bytes and the kind of the last line are kept.
     fn forget(&mut self) {
         give_back(&mut self.data);
         if is_blank(self.head.first()) {

@@ -81,7 +81,7 @@ class TypedPart:
         return self.payload.text.encode()
 
     def identity(self, *keys: str) -> str | None:
-        """Return the first member in `keys` that is an id, as text.
+        """Return the first id among the members in `keys`, as text.
 
         An id is a non-blank string or a number. A number is returned with the digits that the payload contains.
         """

@@ -247,10 +247,10 @@ class AnthropicDecoder:
 
         A later `message_start` with another id restarts the response: the gateway has retried the request with another
         upstream, and the output of the first attempt is dropped (`stream_restarted`). Clients do not expect a restart:
-        anthropic-python joins both attempts, and @anthropic-ai/sdk raises. Nothing is dropped if the first message has
-        its stop reason, if one of its calls is final and may already be running, or if the new id is missing or the
-        same. The new blocks then belong to the first message (`message_repeated`), except blocks that repeat earlier
-        blocks.
+        anthropic-python joins both attempts, and @anthropic-ai/sdk raises. Nothing is dropped if the first message
+        already has a stop reason, if one of its calls is final and may already be running, or if the new id is missing
+        or the same. The new blocks then belong to the first message (`message_repeated`), except blocks that repeat
+        earlier blocks.
         """
         path = ("message",)
         identity = notes.clean(notes.a_text(message, path, "id")) or None
@@ -415,7 +415,7 @@ class AnthropicDecoder:
 def _reports_error(value: Mapping[str, Any]) -> bool:
     """Return whether the value reports an error without an `error` member.
 
-    The value then has a message with a code or a type.
+    The value reports an error if it has a message with a code or a type, or has another known error shape.
     """
     if type_of(value) in EVENTS or is_notice(type_of(value)):
         return False

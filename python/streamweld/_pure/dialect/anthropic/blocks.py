@@ -64,7 +64,8 @@ _OWN = {
 }
 _CALL_DELTAS = frozenset({"input_json_delta", "tool_use", "server_tool_use", "mcp_tool_use"})
 _CALL_HEADS = ("id", "tool_use_id", "name")
-# Members of a block or a delta that may contain the arguments of a call. Clients read only `partial_json`, in a delta.
+# Members of a block or a delta that may contain the arguments of a call. Of these members, clients read only
+# `partial_json`, and only in a delta.
 _CALL_TEXTS = ("partial_json", "input", "arguments", "args", "parameters", "text", "json")
 _CALL_MEMBERS = (*_CALL_HEADS, *_CALL_TEXTS)
 _THINKING_ELSEWHERE = ("text", "reasoning", "reasoning_content", "content")  # members in which gateways send reasoning
@@ -181,7 +182,7 @@ class BlockReader:
 
     @property
     def ends_with_answer(self) -> bool:
-        """Whether the latest block can end a turn: text, or a call that the client runs."""
+        """Whether the latest block can end a turn, because it is text or a call that the client runs."""
         return self._last_kind in _RESULTS
 
     def repeat(self) -> None:
@@ -436,7 +437,7 @@ class BlockReader:
     def _miss_arguments(self, block: Block, index: int | None, read: frozenset[str]) -> None:
         """Report an unknown member of a delta that may contain arguments of the open call.
 
-        The call is then not dispatchable unless its arguments also arrive in a known member.
+        After such a report, the call is dispatchable only if its arguments also arrive in a known member.
         """
         if index is None or index != self._open_index or self._open_kind != "input":
             return
@@ -529,7 +530,9 @@ class BlockReader:
         self._assembler.item_closed(0, None, Address(index=index), None, as_object(extra))
 
     def emit_compaction(self) -> None:
-        """Emit the `compaction` block, if there is one. Call this method when its deltas are complete."""
+        """Emit the `compaction` block, if there is one. This method is called when the deltas of the block are
+        complete.
+        """
         if self._kept is not None:
             raw, self._kept = as_object(self._kept) or "{}", None
             self._assembler.kept_unknown(0, self._kept_event, raw.encode())

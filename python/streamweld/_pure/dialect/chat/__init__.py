@@ -263,7 +263,7 @@ class ChatDecoder:
     def _choice(self, item: Mapping[str, Any], path: Path, choice_position: int, notes: Anomalies) -> ChoiceReader:
         """Return the state of the choice to which an element of `choices` belongs.
 
-        If its index is missing or invalid, the position in the list replaces it.
+        If the index of the element is missing or invalid, its position in the list is used instead.
         """
         sent = item.get("index")
         index = _sent_index(item, None)

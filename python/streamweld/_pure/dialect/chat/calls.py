@@ -1,4 +1,4 @@
-"""Converts the tool calls in a delta or message to call fragments. It supports every shape that gateways use.
+"""Converts the tool calls in a delta or message to call fragments. The module supports every shape that gateways use.
 
 Absent, null, and blank values are equivalent, and a number is accepted as an id. The assembler determines which call a
 fragment belongs to.
@@ -133,7 +133,7 @@ class CallReader:
     def plain_calls(
         self, payload: Payload, holder: Mapping[str, Any], path: Path, names: Iterable[str], notes: Anomalies
     ) -> list[Fragment]:
-        """Return the fragments in the named members of a holder, in any of their forms."""
+        """Return the fragments in the members of `holder` that are listed in `names`, in any of their forms."""
         found: list[Fragment] = []
         for name in names:
             read = self.function_call if name == "function_call" else self.tool_calls
@@ -145,8 +145,8 @@ class CallReader:
     ) -> list[Fragment]:
         """Return the `tool_use` calls (Snowflake) in a delta or message. These calls have no index.
 
-        `is_call`: whether the holder itself is a `tool_use` call. If `is_call` is False, or if the holder has no
-        members of a call, return the calls in its lists.
+        `is_call`: whether `holder` itself is a `tool_use` call. If `is_call` is False, or if `holder` has no members of
+        a call, return the calls in its lists.
         """
         own = self._tool_use(payload, holder, path, notes) if is_call else None
         if own is not None:
@@ -340,7 +340,7 @@ def _arguments_member(holder: Mapping[str, Any], *, is_wrapped: bool) -> str | N
     """Return the name of the member that a gateway sends in place of `arguments`. The value must be an object or a
     string.
 
-    `is_wrapped`: whether the holder is a `function` or `custom` object. In any other holder, a string in `input` is not
+    `is_wrapped`: whether `holder` is a `function` or `custom` object. In any other object, a string in `input` is not
     accepted, because the string belongs to a free-form tool.
     """
     for member in _OTHER_ARGUMENTS:
@@ -352,7 +352,9 @@ def _arguments_member(holder: Mapping[str, Any], *, is_wrapped: bool) -> str | N
 
 
 def is_repeated(legacy: Fragment, entries: list[Fragment]) -> bool:
-    """Return whether a call in `tool_calls` of the same holder has the same name and arguments as `legacy`."""
+    """Return whether a call in `tool_calls` of the same delta or message has the same name and arguments as
+    `legacy`.
+    """
     sent = call_content(legacy)
     return any(call_content(entry) == sent for entry in entries)
 

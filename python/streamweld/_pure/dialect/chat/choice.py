@@ -624,10 +624,9 @@ class ChoiceReader:
     ) -> list[Fragment]:
         """Return the call fragments in a delta or a message.
 
-        The fragment in `function_call` comes last. It is omitted if it repeats a call in `tool_calls`.
+        The fragment in `function_call` comes last. This fragment is omitted if it repeats a call in `tool_calls`.
 
-        `streams`: whether the holder is a delta. The `function_call` of a delta may repeat a call from an earlier
-        delta.
+        `streams`: whether `holder` is a delta. The `function_call` of a delta may repeat a call from an earlier delta.
         """
         fragments: list[Fragment] = []
         member = calls_member(holder)

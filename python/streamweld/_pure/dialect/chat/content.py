@@ -56,7 +56,9 @@ _REASONING_MEMBERS = ("thinking", "reasoning", "summary", "content", "text")  # 
 
 
 def read_content(payload: Payload, content: object, path: Path, notes: Anomalies) -> list[Piece]:
-    """Return the pieces of content: a string, a single part, or a list of parts. Empty texts are omitted."""
+    """Split content into pieces. The content is a string, a single part, or a list of parts. Empty texts are
+    omitted.
+    """
     if isinstance(content, str):
         return [Text("text", content)] if content else []
     pieces: list[Piece] = []
@@ -152,7 +154,7 @@ def _signature(part: Mapping[str, Any]) -> str:
 
 
 def _texts(value: object) -> list[str]:
-    """Return the texts in a reasoning value: a string or a list of text parts (Mistral, Databricks)."""
+    """Return the texts in a reasoning value, which is a string or a list of text parts (Mistral, Databricks)."""
     if isinstance(value, str):
         return [value]
     if not is_array(value):

@@ -2,8 +2,8 @@
 clients would misread.
 
 openai-python's `stream()` skips chunks whose `object` is not `chat.completion.chunk`. In all other chunks,
-openai-python requires a `choices` array in which each choice has a `delta` object. It merges lists in a delta by
-`index`. It stores tool calls in a list, so a new call must have the next index.
+openai-python requires a `choices` array in which each choice has a `delta` object. openai-python merges lists in a
+delta by `index`. It stores tool calls in a list, so a new tool call must have the next index.
 """
 
 from __future__ import annotations
@@ -148,7 +148,8 @@ class Readers:
     def _member(self, path: ListPath, value: object, notes: Anomalies, *, is_known: bool) -> None:
         """Check the lists in a member of a delta. Clients also merge the lists inside the objects of a delta.
 
-        `is_known`: whether the decoder reads an object in this place. The lists in that object are not checked.
+        `is_known`: whether the decoder reads an object in this place. If so, the lists inside the object are not
+        checked.
         """
         if is_array(value):
             if value:

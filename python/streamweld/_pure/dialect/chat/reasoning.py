@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 FIELDS: tuple[str, ...] = DIALECTS["chat"]["reasoning_fields"]
 _BLOCKS = "thinking_blocks"
 MEMBERS = frozenset((*FIELDS, "reasoning_details", _BLOCKS))
-# LiteLLM writes the JSON of a Gemini part that has a signature into the text of a block. This JSON is not reasoning.
+# LiteLLM writes the JSON of a Gemini part that has a signature into the text of a block. The JSON of such a part is not
+# reasoning.
 _PARTS: tuple[str, ...] = tuple(DIALECTS["chat"]["block_parts"])
 
 # The default minimum length of `SoFar`, in characters. With a minimum of 1, "a" followed by "and" would be treated as a
@@ -115,7 +116,8 @@ class Thought:
     """The reasoning in one delta or message."""
 
     text: str  # the text to emit
-    # The fields that contain the text. Empty if only `reasoning_details` or `thinking_blocks` contains the text.
+    # The fields that contain the text. The tuple is empty if only `reasoning_details` or `thinking_blocks` contains the
+    # text.
     fields: tuple[str, ...]
     details: Details | None
     repeated: bool  # the same text was sent twice and used only once
@@ -205,8 +207,8 @@ class ThinkingBlocks:
         """Return the blocks that end in this delta, each with its new text. Also return the new text after these
         blocks, and whether any text was repeated.
 
-        `shown`: returns the text of the open reasoning part. LiteLLM sends the text of a block in pieces. It then sends
-        either the signature without text, or the whole block.
+        `shown`: a function that returns the text of the open reasoning part. LiteLLM sends the text of a block in
+        pieces. LiteLLM then sends either the signature without text, or the whole block.
         """
         ended: list[Block] = []
         pieces: list[str] = []  # the texts of the block that has not ended

@@ -31,7 +31,9 @@ class _SideCall:
 
 
 class SideCalls:
-    """The calls of one choice that were sent outside the usual place. They may repeat the other calls of the choice."""
+    """The calls of one choice that were sent outside the usual place. These calls may repeat the other calls of the
+    choice.
+    """
 
     __slots__ = ("_assembler", "_calls", "_index", "_known", "_legacy", "_size")
 

@@ -24,7 +24,7 @@ COUNTS = counts_of(DIALECTS["chat"]["usage"])
 def read_usage_member(
     payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies, assembler: Assembler
 ) -> None:
-    """Emit the `usage` member of the holder, unless the member is absent or null.
+    """Emit the `usage` member of `holder`, unless the member is absent or null.
 
     A value that is not an object is reported as an anomaly.
     """

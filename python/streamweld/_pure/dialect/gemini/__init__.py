@@ -218,7 +218,7 @@ class GeminiDecoder:
     def _candidate(self, item: Mapping[str, Any], path: Path, position: int, notes: Anomalies) -> Candidate:
         """Return the state of the candidate to which an element of `candidates` belongs.
 
-        If its index is missing or invalid, the position in the list replaces it.
+        If the index of the element is missing or invalid, its position in the list is used instead.
         """
         sent = item.get("index")
         index = integer(sent)
@@ -328,7 +328,7 @@ def _find_error(
 def _reports_error(value: Mapping[str, Any]) -> bool:
     """Return whether the value reports an error without an `error` member.
 
-    The value then has a message with a code or a status.
+    The value reports an error if it has a message with a code or a status, or has another known error shape.
     """
     if _is_chunk(value):
         return False

@@ -258,7 +258,9 @@ class ResponsesDecoder:
         return True
 
     def _progress(self, event: dict[str, Any], reader: Reader) -> bool:
-        """Handle an event about a call in progress. Return False if the event does not refer to an open call."""
+        """Handle an event that reports the progress of a call. Return False if the event does not refer to an open
+        call.
+        """
         metadata = as_object(reader.extra_fields(event, (), PROGRESS_ADDRESS))
         return self._assembler.call_progress(0, reader.address(event), metadata)
 

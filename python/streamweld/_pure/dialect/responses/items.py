@@ -85,7 +85,7 @@ class ItemReader:
             self._whole_item(item, ("item",), reader, item_id, index, again=False)
 
     def restate(self, output: Sequence[object], path: Path, reader: Reader) -> None:
-        """Handle the terminal output, which lists every item, including any that was not streamed."""
+        """Handle the terminal output, which lists every item, including items that were not streamed."""
         in_line = self._in_line(output)
         for position, item in enumerate(output):
             here = (*path, position)
@@ -180,7 +180,7 @@ class ItemReader:
     def _image(self, item: Mapping[str, Any], path: Path, reader: Reader, call: CallItem) -> None:
         """Emit a finished image as a file of the response.
 
-        Previews (`partial_image`) are not files. They are emitted as metadata of the call.
+        Previews (`partial_image`) are not files. Previews are emitted as metadata of the call.
         """
         result = reader.text(item, path, "result")
         if not result or not self._is_new("image", call.address.item_id or "", result):

@@ -58,7 +58,7 @@ pub(crate) struct Schema {
 pub(crate) struct Type {
     name: &'static str,
     modelled: Vec<&'static str>,
-    /// True if parts of this type come before, between, or after the content. Any other type of part causes the start
+    /// True if parts of this type contain no content, such as `start-step`. A part of any other type causes the start
     /// event.
     pub(crate) frames: bool,
     /// True if parts of this type are decoded even if they follow a broken document.
@@ -189,7 +189,7 @@ impl<'a> TypedPart<'_, 'a> {
         Some(self.clean(text))
     }
 
-    /// Returns the first member in `keys` that is an id, as text. An id is a non-blank string or a number. A number is
+    /// Returns the first id among the members in `keys`, as text. An id is a non-blank string or a number. A number is
     /// returned with the digits that the payload contains.
     pub(crate) fn identity(&mut self, keys: &[&str]) -> Option<Cow<'a, str>> {
         for key in keys {
@@ -310,7 +310,7 @@ impl<'a> TypedPart<'_, 'a> {
         self.provider().metadata
     }
 
-    /// Returns the metadata with an additional member, or unchanged if `raw` is `None`.
+    /// Returns the metadata with an additional member. If `raw` is `None`, returns the metadata unchanged.
     pub(crate) fn metadata_with(&mut self, key: &str, raw: Option<&str>) -> Option<String> {
         let known = self.metadata();
         let Some(raw) = raw else {

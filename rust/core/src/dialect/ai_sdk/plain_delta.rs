@@ -1,6 +1,6 @@
 //! Fast path for AI SDK deltas that contain only their type, id, and text. Most payloads have this form.
 //!
-//! The module `part` decodes all other deltas. For a plain delta, it would produce the same result.
+//! The module `part` decodes all other deltas, and would produce the same result for a plain delta.
 
 use crate::json::Kind;
 use crate::json::Raw;

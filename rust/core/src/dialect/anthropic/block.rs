@@ -240,7 +240,7 @@ fn call<'a>(
     })
 }
 
-/// What the function `other` did with a block that is not text, reasoning or a call.
+/// The result of the function `other` for a block that is not text, reasoning, or a call.
 #[derive(Debug)]
 pub(crate) enum OtherBlock {
     AsSent,

@@ -75,8 +75,8 @@ pub(crate) struct Blocks {
     open: Set<i64>,
     /// Index of the latest block, of any type. `None` once the block has been closed.
     pub(crate) open_index: Option<i64>,
-    /// Kind of content that the deltas of the latest block must have. `None` if no known delta type belongs to the type
-    /// of the block.
+    /// Kind of content that the deltas of the latest block must have. `None` if the API defines no deltas for blocks of
+    /// this type.
     brings: Option<BlockContent>,
     /// Index of the block that was opened last.
     last: Option<i64>,
@@ -114,7 +114,7 @@ impl Blocks {
         };
     }
 
-    /// Returns true if the latest block can end a turn: text, or a call that the client runs.
+    /// Returns true if the latest block can end a turn, because it is text or a call that the client runs.
     pub(crate) fn ends_with_answer(&self) -> bool {
         !self.at_work
     }
@@ -431,8 +431,8 @@ impl Blocks {
         Ok(true)
     }
 
-    /// Reports an unknown member of a delta that may contain arguments of the open call. The call is then not
-    /// dispatchable unless its arguments also arrive in a known member.
+    /// Reports an unknown member of a delta that may contain arguments of the open call. After such a report, the call
+    /// is dispatchable only if its arguments also arrive in a known member.
     fn miss_arguments<'a>(
         &self,
         wire: &mut DecodeContext<'_, '_>,
@@ -533,7 +533,7 @@ impl Blocks {
         }
     }
 
-    /// Emits the `compaction` block, if there is one. Called when its deltas are complete.
+    /// Emits the `compaction` block, if there is one. This method is called when the deltas of the block are complete.
     pub(crate) fn emit_compaction(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         match self.kept.take() {
             Some(kept) => kept.emit_compaction(wire),
@@ -566,7 +566,7 @@ impl Blocks {
         self.emit_compaction(wire)
     }
 
-    /// Opens and closes a block of a complete message. Such a block has no deltas.
+    /// Opens and closes a block of a complete message, because the block has no deltas.
     pub(crate) fn whole_block<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -29,8 +29,8 @@ use std::sync::LazyLock;
 
 const DIALECT: &str = "anthropic";
 
-/// Members of a block or a delta that may contain the arguments of a call. Clients read only `partial_json`, in a
-/// delta.
+/// Members of a block or a delta that may contain the arguments of a call. Of these members, clients read only
+/// `partial_json`, and only in a delta.
 pub(crate) const CALL_TEXTS: [&str; 7] = [
     "partial_json",
     "input",
@@ -43,7 +43,7 @@ pub(crate) const CALL_TEXTS: [&str; 7] = [
 
 type Fields = Vec<&'static str>;
 
-/// The tables of the Messages dialect from `_spec/dialects.json`.
+/// The tables of the Messages dialect, loaded from `_spec/dialects.json`.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) events: Fields,

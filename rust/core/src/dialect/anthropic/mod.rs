@@ -59,7 +59,7 @@ pub(crate) struct Anthropic {
     blocks: Blocks,
     id: Option<String>,
     started: bool,
-    /// True if a block was streamed. A complete message then only repeats the blocks.
+    /// True if a block was streamed. In this case, a complete message only repeats the blocks.
     streamed: bool,
     /// True once the finish reason has been emitted.
     reason: bool,
@@ -83,7 +83,7 @@ impl Anthropic {
         }
     }
 
-    /// Decodes an event or a complete message. `delta`: the event's `delta`, already parsed.
+    /// Decodes an event or a complete message. `delta`: the member `delta` of the event, already parsed.
     fn object<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -102,7 +102,7 @@ impl Anthropic {
         let mut notes = Anomalies::default();
         let sent = type_of(&object.members);
         let kind = match payload.event {
-            // An event name can replace a missing type, except `message`, which is the default for an event without a
+            // The event name replaces a missing type, unless the name is `message`, the default for an event without a
             // name.
             Some(name) if sent.is_empty() && name != "message" && FACTS.is_event(name) => name,
             _ => sent.as_ref(),

@@ -92,8 +92,8 @@ pub(crate) fn is_tail(kind: &str) -> bool {
     )
 }
 
-/// Returns true if the object reports an error without an `error` member. The object then has a message with a code or
-/// a type, or another known error shape.
+/// Returns true if the object reports an error without an `error` member. The object reports an error if it has a
+/// message with a code or a type, or has another known error shape.
 pub(crate) fn reports_error(object: &Object<'_>) -> bool {
     let kind = type_of(&object.members);
     if FACTS.is_event(&kind) || is_notice(&kind) {

@@ -1,4 +1,4 @@
-//! Fast path for deltas that contain only a piece of text. Most payloads of a stream have this form.
+//! Fast path for Messages deltas that contain only a piece of text. Most payloads of a stream have this form.
 //!
 //! This module recognizes deltas in the exact form that the API writes. The decoder handles all other forms.
 
@@ -105,7 +105,7 @@ impl Anthropic {
     }
 }
 
-/// Returns the text of a delta with exactly two members: its type, which must come first, and one text.
+/// Returns the text of a delta that has exactly two members: its type, which must come first, and a text.
 #[inline]
 fn piece<'a>(delta: &Object<'a>) -> Option<(PlainDeltaKind, Raw<'a>)> {
     let [kind, text] = delta.members.as_slice() else {

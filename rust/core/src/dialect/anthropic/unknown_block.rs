@@ -1,4 +1,4 @@
-//! Collects a block that is emitted unchanged (`compaction`) from its deltas until it is closed.
+//! Collects the deltas of a `compaction` block until the block is closed. The block is then emitted unchanged.
 
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
@@ -6,7 +6,7 @@ use crate::json::members::Member;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// The members received so far, in order of arrival.
+/// The members that have been received, in order of arrival.
 #[derive(Debug)]
 pub(crate) struct UnknownBlock {
     event: Option<String>,

@@ -1,4 +1,4 @@
-//! Converts the tool calls in a delta or message to call fragments. It supports every shape that gateways use.
+//! Converts the tool calls in a delta or message to call fragments. The module supports every shape that gateways use.
 //!
 //! Absent, null, and blank values are equivalent, and a number is accepted as an id. The assembler determines which
 //! call a fragment belongs to.
@@ -79,7 +79,7 @@ fn numbered<'c, 'a>(call: &'c Call<'a>) -> &'c [Member<'a>] {
 }
 
 /// Returns the fragments in the value of `tool_calls`. Nested lists are accepted. `listed`: false if the value is an
-/// object. Such an object is one call, or contains calls under numeric keys.
+/// object, which is either one call or contains calls under numeric keys.
 pub(crate) fn fragments<'a>(
     entries: &[TypedValue<'a, Call<'a>>],
     listed: bool,
@@ -203,7 +203,8 @@ pub(crate) fn is_repeated(legacy: &Fragment<'_>, entries: &[Fragment<'_>]) -> bo
     entries.iter().any(|entry| call_content(entry) == sent)
 }
 
-/// Returns the name and the arguments of a fragment for comparison with other fragments. Absent values become empty.
+/// Returns the name and the arguments of a fragment for comparison with other fragments. Absent values are returned as
+/// empty values.
 pub(crate) fn call_content<'f>(
     fragment: &'f Fragment<'_>,
 ) -> (&'f str, Option<&'f Text<'f>>, &'f str) {
@@ -281,7 +282,7 @@ pub(crate) fn has_list(holder: &Delta<'_>) -> bool {
 
 /// Returns the `tool_use` calls (Snowflake) in a delta or message. These calls have no index.
 ///
-/// `is_call`: true if the holder itself is a `tool_use` call. If `is_call` is false, or if the holder has no members of
+/// `is_call`: true if the object itself is a `tool_use` call. If `is_call` is false, or if the object has no members of
 /// a call, returns the calls in its lists.
 pub(crate) fn tool_uses<'a>(
     holder: &Delta<'a>,
@@ -465,7 +466,7 @@ fn fragment<'a>(
 }
 
 /// Returns the member that a gateway sends in place of `arguments`. The value must be an object or a string.
-/// `is_wrapped`: true if the members belong to a `function` or `custom` object. In any other holder, a string in
+/// `is_wrapped`: true if the members belong to a `function` or `custom` object. In any other object, a string in
 /// `input` is not accepted, because the string belongs to a free-form tool.
 fn arguments_member<'a>(members: &[Member<'a>], is_wrapped: bool) -> Option<Member<'a>> {
     OTHER_ARGUMENTS.iter().find_map(|name| {

@@ -78,11 +78,11 @@ pub(crate) struct Reading {
     /// True if the chunk follows a broken document. In such a chunk, only text, finish reasons, usage, and errors are
     /// decoded.
     pub(crate) tail: bool,
-    /// True if the id differs from that of the previous chunk and the policy restarts a choice on a new id.
+    /// True if the chunk id differs from that of the previous chunk and the policy restarts a choice on a new id.
     pub(crate) new_id: bool,
-    /// True if `object` is `chat.completion`, so that the chunk is a complete response.
+    /// True if the member `object` is `chat.completion`, so that the chunk is a complete response.
     pub(crate) body: bool,
-    /// True if `object` is `chat.completion.chunk` or absent.
+    /// True if the member `object` is `chat.completion.chunk` or absent.
     pub(crate) typed: bool,
     /// True if the fast path may learn a template from the chunk.
     pub(crate) learns: bool,
@@ -165,8 +165,8 @@ pub(crate) struct ChoiceState {
     pub(crate) repeat_reported: bool,
     /// Names of the members that contained the most recent reasoning. The names are recorded only for repair.
     reasoning_fields: Vec<&'static str>,
-    /// The half of a surrogate pair at the end of the last `reasoning_details`, as a JSON escape. The half is recorded
-    /// only for repair.
+    /// The half of a surrogate pair at the end of the last `reasoning_details`, as a JSON escape. It is recorded only
+    /// for repair.
     pub(crate) half: Option<String>,
     /// True if `reasoning_fields` or `kept` has changed since the last chunk.
     pub(crate) has_new_fields: bool,
@@ -178,7 +178,7 @@ pub(crate) struct ChoiceState {
     pub(crate) uses_tool: bool,
     pub(crate) legacy_form: LegacyForm,
     pub(crate) side_calls: SideCalls,
-    /// Set if the choice streams `message` instead of `delta`.
+    /// Present if the choice streams `message` instead of `delta`.
     pub(crate) messages: Option<Box<MessageDeltas>>,
     pub(crate) readers: Readers,
 }
@@ -431,8 +431,8 @@ impl ChoiceState {
     }
 
     /// Stores the calls that a payload contains in unusual places, unless they repeat the calls in the usual place.
-    /// Returns true if any place of the payload other than the usual one contains calls. `reads_message`: false if the
-    /// message is not decoded.
+    /// Returns true if an unusual place of the payload contains calls. `reads_message`: false if the message is not
+    /// decoded.
     fn compare_others(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -554,7 +554,8 @@ impl ChoiceState {
         !(is_final && content.is_some_and(|content| seen.repeated_by(&content)))
     }
 
-    /// Emits the text that the `<think>` splitter holds back, and the collected audio. Called before the stream closes.
+    /// Emits the text that the `<think>` splitter holds back, and the collected audio. This method is called before the
+    /// stream closes.
     pub(crate) fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if let Some(think) = &mut self.think {
             emit_released(wire, self.index, think.end(), None)?;
@@ -695,8 +696,8 @@ impl ChoiceState {
         }))
     }
 
-    /// Emits the content of a delta. `closes`: true if the delta ends the choice or contains a call; only such a delta
-    /// may repeat earlier text. Such a delta may repeat the whole text of the choice (AM9).
+    /// Emits the content of a delta. `closes`: true if the delta ends the choice or contains a call. Only a delta that
+    /// closes may repeat earlier text. Such a delta may repeat the whole text of the choice (AM9).
     fn content(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -754,11 +755,11 @@ pub(crate) enum LegacyForm {
     Own,
 }
 
-/// Returns the call fragments in a delta or a message. The fragment in `function_call` comes last. It is omitted if it
-/// repeats a call in `tool_calls`.
+/// Returns the call fragments in a delta or a message. The fragment in `function_call` comes last. This fragment is
+/// omitted if it repeats a call in `tool_calls`.
 ///
-/// `streamed`: `None` for a complete message. For a delta, the choice index and the stored calls of the choice, because
-/// the `function_call` of a delta may repeat a call from an earlier delta.
+/// `streamed`: `None` for a complete message. For a delta, it contains the choice index and the stored calls of the
+/// choice, because the `function_call` of a delta may repeat a call from an earlier delta.
 pub(crate) fn fragments<'a>(
     wire: &mut DecodeContext<'_, '_>,
     form: &mut LegacyForm,
@@ -835,8 +836,8 @@ fn object<'c, 'a>(
     }
 }
 
-/// Returns the finish reason, and whether it contained a lone surrogate. Returns `None` if both members are absent,
-/// blank, or a word that means "none".
+/// Returns the finish reason, and whether it contained a lone surrogate. Returns `None` if `finish_reason` and
+/// `finishReason` are absent, blank, or a word such as `null`.
 fn finish<'a>(
     choice: &Choice<'a>,
     notes: &mut Anomalies<'a>,
@@ -894,7 +895,7 @@ impl PendingMetadata<'_, '_> {
 
 impl ChoiceState {
     /// Emits the reasoning of a delta: its text, its signature, and the content of `reasoning_details`. `closes`: as in
-    /// `content`. If true, the delta may repeat the whole reasoning of the choice (AM9).
+    /// `content`. If `closes` is true, the delta may repeat the whole reasoning of the choice (AM9).
     pub(crate) fn thought<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -222,8 +222,8 @@ impl Chat {
         changed
     }
 
-    /// Returns the state of the choice with the index `sent`. If its index is missing or invalid, the position in the
-    /// list replaces it.
+    /// Returns the state of the choice with the index `sent`. If the index of the element is missing or invalid, its
+    /// position in the list is used instead.
     fn choice<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -283,7 +283,7 @@ impl Chat {
 }
 
 /// Returns the keys of an object whose keys are numbers and whose values are choices. Returns no keys if the object is
-/// itself a choice.
+/// a choice itself.
 fn numbered_keys(choices: Raw<'_>) -> Vec<Cow<'_, str>> {
     if choices.kind != Kind::Object {
         return Vec::new();

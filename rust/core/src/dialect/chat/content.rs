@@ -70,7 +70,7 @@ const REASONING_TYPES: [&str; 4] = ["reasoning", "reasoning_text", "summary_text
 /// Members that may contain reasoning text, in order of precedence.
 const REASONING_MEMBERS: [&str; 5] = ["thinking", "reasoning", "summary", "content", "text"];
 
-/// Returns the pieces of content: a string, a single part, or a list of parts. Empty texts are omitted.
+/// Splits content into pieces. The content is a string, a single part, or a list of parts. Empty texts are omitted.
 pub(crate) fn read<'a>(
     slot: Slot<'a>,
     notes: &mut Anomalies<'a>,
@@ -227,7 +227,7 @@ fn cleaned<'a>(text: Text<'a>, notes: &mut Anomalies<'a>) -> Cow<'a, str> {
     text
 }
 
-/// Returns the texts in a reasoning value: a string or a list of text parts (Mistral, Databricks).
+/// Returns the texts in a reasoning value, which is a string or a list of text parts (Mistral, Databricks).
 fn texts(raw: Raw<'_>) -> Vec<Text<'_>> {
     match raw.kind {
         Kind::Array => items(raw)

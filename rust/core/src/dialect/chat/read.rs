@@ -1,7 +1,7 @@
-//! Parses a Chat payload in one pass. Known members are stored in fields, and all others in a list.
+//! Parses a Chat payload in one pass. Known members are stored in fields, and all other members in a list.
 //!
-//! Validates all of the JSON and limits its nesting depth. Does not check most types; the code that uses a member does.
-//! If a key is duplicated, the last value is used.
+//! The parser validates the complete JSON text, and limits its nesting depth. It does not check most types, because the
+//! code that uses a member checks its type. If a key is duplicated, the last value is used.
 
 use crate::dialect::upstream_error::is_empty_value;
 use crate::json::Key;
@@ -170,7 +170,7 @@ pub(crate) fn calls(raw: Raw<'_>) -> Vec<TypedValue<'_, Call<'_>>> {
     }
 }
 
-/// Names of the members that contain calls. The API defines the first name, and some gateways use the others.
+/// Names of the members that contain calls. The API defines the first name. Some gateways use the other names.
 pub(crate) const CALLS: [&str; 3] = [TOOL_CALLS, "toolCalls", "tool_call"];
 const TOOL_CALLS: &str = "tool_calls";
 /// Name of the legacy member that contains one call.
@@ -203,7 +203,7 @@ fn calls_among<'a>(other_members: &[Member<'a>]) -> Option<Member<'a>> {
     CALLS.into_iter().chain([LEGACY_CALL]).find_map(found)
 }
 
-/// Returns the value of a member if it may contain calls.
+/// Returns the value of a member if the value may contain calls.
 pub(crate) fn filled_member<'a>(other_members: &[Member<'a>], name: &str) -> Slot<'a> {
     find(other_members, name).filter(|raw| may_be_calls(*raw))
 }
@@ -355,8 +355,8 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Returns the raw text of the member with this name. Cannot return `choices`, because only its parsed form is
-    /// stored.
+    /// Returns the raw text of the member with this name. The method cannot return `choices`, because only the parsed
+    /// form of `choices` is stored.
     pub(crate) fn member(&self, name: &str) -> Slot<'a> {
         match name {
             "id" => self.id,

@@ -2,8 +2,8 @@
 //! clients would misread.
 //!
 //! openai-python's `stream()` skips chunks whose `object` is not `chat.completion.chunk`. In all other chunks,
-//! openai-python requires a `choices` array in which each choice has a `delta` object. It merges lists in a delta by
-//! `index`. It stores tool calls in a list, so a new call must have the next index.
+//! openai-python requires a `choices` array in which each choice has a `delta` object. openai-python merges lists in a
+//! delta by `index`. It stores tool calls in a list, so a new tool call must have the next index.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::chat::payload_kind::legacy_text;
@@ -224,7 +224,7 @@ impl Readers {
         }
     }
 
-    /// Checks the lists in a member. Clients also merge lists in the objects of a delta.
+    /// Checks the lists in a member of a delta. Clients also merge the lists inside the objects of a delta.
     fn other_member(&mut self, path: &ListPath, raw: Raw<'_>, notes: &mut Anomalies<'_>) {
         if raw.kind == Kind::Array {
             if has_members(raw) {

@@ -27,7 +27,8 @@ use std::collections::HashSet;
 use std::mem;
 use std::sync::LazyLock;
 
-/// LiteLLM writes the JSON of a Gemini part that has a signature into the text of a block. This JSON is not reasoning.
+/// LiteLLM writes the JSON of a Gemini part that has a signature into the text of a block. The JSON of such a part is
+/// not reasoning.
 static BLOCK_PARTS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| spec::words(spec::fact("chat", "block_parts")));
 
@@ -71,7 +72,7 @@ pub(crate) struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// Returns the content that the client must send back. It ends the block.
+    /// Returns the signature or encrypted content, which the client must send back. This value ends the block.
     fn proof(&self) -> Option<&str> {
         self.signature.as_deref().or(self.encrypted.as_deref())
     }
@@ -288,8 +289,8 @@ pub(crate) struct ThinkingBlocks {
 
 impl ThinkingBlocks {
     /// Divides the reasoning of a delta. `plain`: the text outside `thinking_blocks`. `shown`: the text of the open
-    /// reasoning part. LiteLLM sends the text of a block in pieces. It then sends either the signature without text, or
-    /// the whole block.
+    /// reasoning part. LiteLLM sends the text of a block in pieces. LiteLLM then sends either the signature without
+    /// text, or the whole block.
     pub(crate) fn divide<'a>(
         &mut self,
         blocks: Vec<Block<'a>>,

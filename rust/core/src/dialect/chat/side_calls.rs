@@ -26,7 +26,8 @@ struct SideCall {
     metadata: Option<String>,
 }
 
-/// The calls of one choice that were sent outside the usual place. They may repeat the other calls of the choice.
+/// The calls of one choice that were sent outside the usual place. These calls may repeat the other calls of the
+/// choice.
 #[derive(Debug, Default)]
 pub(crate) struct SideCalls {
     calls: Vec<SideCall>,
@@ -37,7 +38,8 @@ pub(crate) struct SideCalls {
 }
 
 impl SideCalls {
-    /// Stores a call unless it repeats an earlier call. The caller compares it with the other calls of the payload.
+    /// Stores a call unless it repeats an earlier call. The caller compares the call with the other calls of the
+    /// payload.
     pub(crate) fn add(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -85,7 +87,7 @@ impl SideCalls {
         Ok(())
     }
 
-    /// Emits the stored calls that differ from all other calls. Called when no call can change any more.
+    /// Emits the stored calls that differ from all other calls. This method is called when no call can change any more.
     pub(crate) fn settle(&mut self, wire: &mut DecodeContext<'_, '_>, choice: i32) -> ParseResult {
         if self.calls.is_empty() {
             return Ok(());

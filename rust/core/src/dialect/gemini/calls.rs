@@ -55,8 +55,7 @@ enum ExpectedArguments {
     /// The call has no arguments yet. A later part without a name may contain the arguments. If no such part arrives,
     /// the arguments are empty, because Protobuf omits empty objects.
     Whole,
-    /// Like `Whole`, but an unknown member may contain the arguments, so the call cannot be assumed to have empty
-    /// arguments.
+    /// Like `Whole`, but an unknown member may contain the arguments, so they are not assumed to be empty.
     Unread,
 }
 
@@ -210,8 +209,8 @@ impl Calls {
         if goes_on { Ok(()) } else { self.end(wire) }
     }
 
-    /// Ends all open calls. Called when a part of another kind or the end of the stream follows. A call that was
-    /// truncated within a string remains incomplete.
+    /// Ends all open calls, because a part of another kind or the end of the stream follows. A call that was truncated
+    /// within a string remains incomplete.
     pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.others.is_empty() {
             return self.end(wire);
@@ -426,8 +425,8 @@ fn may_be_unread(call: &[Member<'_>], extra: &ExtraFields<'_>) -> bool {
         || may_hold_arguments(&extra.members)
 }
 
-/// Returns the arguments, and the name of their member if it is not `args`. A value that is not an object is returned
-/// as text, and the assembler classifies it later.
+/// Returns the arguments. Also returns the name of the member that contains them, if it is not `args`. A value that is
+/// not an object is returned as text, and the assembler classifies it later.
 fn arguments<'a>(call: &[Member<'a>]) -> (Option<&'static str>, Option<Text<'a>>) {
     if let Some(raw) = nonnull(call, "args") {
         return (None, argument_text(raw));

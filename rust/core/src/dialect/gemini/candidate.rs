@@ -212,7 +212,7 @@ impl Candidate {
             && only(&content.members, &["parts", "role"])
             && only(&part.members, &["text", "thought"])
             && object.get("index").is_none_or(is_small);
-        // Empty text is excluded, because it does not open a part, so that the open part may be of another kind.
+        // Empty text is excluded, because it does not open a part. The open part may therefore be of another kind.
         let text = part.get("text").filter(|raw| raw.text.len() > 2)?;
         let text = Some(text).filter(|raw| raw.kind == Kind::String)?;
         let (kind, position) = self.open.filter(|_| plain && self.reason.is_none())?;

@@ -85,8 +85,8 @@ pub(crate) struct Gemini {
     templates: ItemTemplates,
 }
 
-/// Minimum limits on JSON depth and values for the use of templates. A payload that matches a template is not checked
-/// against the limits.
+/// Templates are used only if the limits on JSON depth and on the number of values are at least this high. A payload
+/// that matches a template is not checked against the limits.
 const LEAST_DEPTH: u64 = 4 * OBJECT_DEPTH;
 const LEAST_VALUES: u64 = 1 << 16;
 

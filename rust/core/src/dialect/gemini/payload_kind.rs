@@ -191,8 +191,8 @@ pub(crate) fn error<'a>(
     }
 }
 
-/// Returns true if the object reports an error without an `error` member. The object then has a message with a code or
-/// a status, or another known error shape.
+/// Returns true if the object reports an error without an `error` member. The object reports an error if it has a
+/// message with a code or a status, or has another known error shape.
 fn reports_error(object: &Object<'_>) -> bool {
     if is_used(object) {
         return false;

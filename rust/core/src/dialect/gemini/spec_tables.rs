@@ -192,7 +192,7 @@ pub(crate) fn is_true(holder: &[Member<'_>], key: &str) -> bool {
 }
 
 /// Converts a `createTime` to seconds since 1970-01-01. The API writes this time in UTC, in the format of RFC 3339.
-/// Returns `None` for any other form.
+/// Returns `None` if the text has another form.
 pub(crate) fn seconds(text: &str) -> Option<i64> {
     let (date, fraction) = text.strip_suffix('Z')?.split_at_checked(19)?;
     if let Some(digits) = fraction.strip_prefix('.') {

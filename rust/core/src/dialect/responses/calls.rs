@@ -170,7 +170,7 @@ pub(crate) fn open_call(
     wire.assembler.call_opened(wire.out, call_fields)
 }
 
-/// Handles an event about a call in progress. Returns false if the event does not refer to an open call.
+/// Handles an event that reports the progress of a call. Returns false if the event does not refer to an open call.
 pub(crate) fn progress<'a>(
     event: &Object<'a>,
     reader: &mut Reader<'_, '_, 'a>,

@@ -1,4 +1,4 @@
-//! Iterates over the text parts in the content or summary of an item. Supports every shape that gateways send.
+//! Iterates over the text parts in the content or summary of an item, in every shape that gateways send.
 //!
 //! Each part is classified by its type. The caller decides how to handle each part.
 

@@ -16,7 +16,7 @@ use std::mem;
 /// Maximum number of messages that are tracked, and of parts in each message.
 const REMEMBERED: usize = 4096;
 
-/// What an event does to the part that it addresses.
+/// The effect of an event on the part that it addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Open,
@@ -25,7 +25,7 @@ pub(crate) enum Purpose {
     Close,
 }
 
-/// How much of a part has arrived. The variants are in ascending order.
+/// The amount of a part that has arrived. The variants are in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Stage {
     Opened,
@@ -59,7 +59,7 @@ impl Purpose {
 struct Message {
     /// Positions of parts, by channel and label. The label of a part is the number that events use for it.
     named: Map<(Channel, i64), i64>,
-    /// The channel of the part at each position; `None` for a part of unknown type.
+    /// The channel of the part at each position, or `None` for a part of unknown type.
     taken: Map<i64, Option<Channel>>,
     stages: Map<i64, Stage>,
     at_stage: Map<(Channel, Stage), Set<i64>>,
@@ -186,7 +186,7 @@ impl ContentIndexes {
         }
     }
 
-    /// Marks the message as complete. The terminal output may still list the message.
+    /// Marks the message as complete, although the terminal output may still list the message.
     pub(crate) fn finish(&mut self, item_address: &ItemAddress<'_>) {
         let key = self.known(item_address);
         if let Some(message) = key.and_then(|key| self.at(&key)) {

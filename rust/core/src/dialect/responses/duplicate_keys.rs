@@ -70,8 +70,8 @@ impl ValueKind {
 }
 
 impl Place for ValueKind {
-    /// Extends the inherent method of the same name to payloads that are complete responses, with the output at the top
-    /// level.
+    /// Like the inherent method of the same name, but also accepts a payload that is a complete response, with the
+    /// output at the top level.
     fn child(self, key: Key<'_>) -> Option<ValueKind> {
         match (self, key.name().as_ref()) {
             (ValueKind::Event, "output") => Some(ValueKind::Output),

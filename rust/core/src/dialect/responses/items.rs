@@ -139,7 +139,7 @@ impl Items {
         }
     }
 
-    /// Handles the terminal output, which lists every item, including any that was not streamed.
+    /// Handles the terminal output, which lists every item, including items that were not streamed.
     pub(crate) fn restate<'a>(
         &mut self,
         output: Raw<'a>,
@@ -288,8 +288,8 @@ impl Items {
         assembler.result(out, 0, id, raw.text, error.is_some(), None)
     }
 
-    /// Emits a finished image as a file of the response. Previews (`partial_image`) are not files. They are emitted as
-    /// metadata of the call.
+    /// Emits a finished image as a file of the response. Previews (`partial_image`) are not files. Previews are emitted
+    /// as metadata of the call.
     fn image<'a>(
         &mut self,
         item: &Object<'a>,
@@ -390,7 +390,7 @@ impl Items {
         assembler.kept_unknown(out, 0, Some(ITEM_DONE), item.raw.text.as_bytes(), None)
     }
 
-    /// Returns true if the value has not been emitted before. The terminal output repeats streamed values.
+    /// Returns true if the value has not been emitted before, because the terminal output repeats streamed values.
     fn is_new(&mut self, what: (&str, &str, &str)) -> bool {
         let mark = mark_of(what);
         if self.once.len() < ONCE {

@@ -184,8 +184,7 @@ impl Responses {
         let quiet = reader.notes.is_empty();
         reader.report()?;
         let is_misread = wire.out.wants_wire_facts() && wire.out.misread_count() != misread_before;
-        // After an event that clients misread, they may have stored a different item at the index for which a template
-        // was learned.
+        // If clients misread an event, they may store a different item at the index for which a template was learned.
         if self.items.texts.take_renamed() || is_misread {
             self.templates.forget();
         }
@@ -343,8 +342,8 @@ impl Responses {
     }
 }
 
-/// Returns the values in a delta that may differ in the next event of the same type. Returns `None` if `delta` is not a
-/// string.
+/// Returns the values of a delta that may be different in the next event of the same type. Returns `None` if `delta` is
+/// not a string.
 fn varying<'a>(event: &Object<'a>, slots: &Slots<'a>) -> Option<Varying<'a>> {
     let fields = &FACTS.fields;
     let text = |raw: &Raw<'_>| raw.kind == Kind::String;

@@ -41,7 +41,7 @@ fn is_body(object: &Object<'_>) -> bool {
     object.present("error").is_some() || is_error_body(object)
 }
 
-/// Returns true if the body of a response is an error, without an `error` member. An error body may contain only
+/// Returns true if the body of a response reports an error without an `error` member. An error body may contain only
 /// `message` or `detail`.
 fn is_error_body(object: &Object<'_>) -> bool {
     let first = object.members.first();

@@ -43,7 +43,7 @@ const DELTA_MEMBERS: [&str; 4] = ["text", "content", "delta", "refusal"];
 pub(crate) struct Reader<'w, 'o, 'a> {
     pub(crate) wire: DecodeContext<'w, 'o>,
     pub(crate) notes: Anomalies<'a>,
-    /// Members of the event. There are none if the payload is a complete response body.
+    /// Members of the event. The list is empty if the payload is a complete response body.
     slots: &'w Slots<'a>,
     payload: &'w Object<'a>,
     max_index: u64,

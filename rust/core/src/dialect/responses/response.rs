@@ -1,5 +1,4 @@
-//! Decodes the response object, both in events and as a complete body: its id and model, its output, its usage, and how
-//! it ended.
+//! Decodes the response object, both in events and as a complete body: its id, model, output, usage, and status.
 //!
 //! At the end of a response, the module decodes the output, the usage, and the status, in this order.
 

@@ -43,8 +43,8 @@ impl HashesByNumber {
 /// The sequence numbers of one stream. The numbers are used until one of them proves unreliable.
 #[derive(Debug, Default)]
 pub(crate) struct Sequence {
-    /// The number of the first event in `run`, which contains the hashes of consecutive events. This form is used until
-    /// the numbers have a gap, which is rare.
+    /// The number of the first event in `run`, which contains the hashes of consecutive events. `run` is used until the
+    /// numbers have a gap, which is rare.
     first: i128,
     run: VecDeque<u32>,
     /// Replaces `run` once the numbers have a gap.

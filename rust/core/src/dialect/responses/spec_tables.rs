@@ -1,6 +1,6 @@
-//! The tables of the Responses dialect from `_spec/dialects.json`, indexed for the decoder.
+//! The tables of the Responses dialect, loaded from `_spec/dialects.json` and indexed for the decoder.
 //!
-//! Loaded once, on first use.
+//! The tables are loaded once, on first use.
 
 use crate::dialect::responses::name_sets::Field;
 use crate::dialect::responses::name_sets::Names;
@@ -109,7 +109,7 @@ pub(crate) enum Kind {
     /// The event contains the complete arguments. The value is the name of the member that contains them.
     ArgumentValue(&'static str),
     Opening,
-    /// The event is about a call in progress.
+    /// The event reports the progress of a call.
     Progress,
     /// The event contains an audio fragment. The value is the member of `audio` that the fragment extends.
     AudioDelta(&'static str),
@@ -145,7 +145,7 @@ pub(crate) struct CallType {
     pub(crate) provider: bool,
     /// Members of the item that are not kept as metadata.
     pub(crate) modelled: Names,
-    /// Members of the item that contain its result. The first is the output, and the second is the error.
+    /// Members of the item that contain its result. The first member is the output, and the second member is the error.
     pub(crate) results: Vec<&'static str>,
 }
 

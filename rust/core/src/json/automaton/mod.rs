@@ -2,9 +2,9 @@
 //! broken.
 //!
 //! The automaton accepts exactly RFC 8259, with two restrictions: the nesting depth is limited, and numbers that round
-//! to infinity are rejected. The automaton takes constant time per byte and does not recurse. Its state is small,
-//! because it is copied before a piece is tried. The input is UTF-8. The automaton defines which text is valid, and the
-//! module `scan` reports its error positions.
+//! to infinity are rejected. The automaton takes constant time per byte and does not recurse. The state is small,
+//! because it is copied before each attempt to consume a piece. The input is UTF-8. The automaton defines which text is
+//! valid, and the module `scan` reports its error positions.
 
 #[cfg(test)]
 mod tests;
@@ -89,8 +89,8 @@ impl Automaton {
         }
     }
 
-    /// Consumes the next piece, and returns the result for the text up to its end. Once the text is broken, the state
-    /// no longer changes.
+    /// Consumes the next piece, and returns the result for the text that ends with this piece. Once the text is broken,
+    /// the state no longer changes.
     #[inline]
     pub fn feed(&mut self, bytes: &[u8]) -> Status {
         if self.goes_on(bytes) {
@@ -101,7 +101,7 @@ impl Automaton {
 
     /// Consumes the next piece, unless it makes the text invalid. In that case, the state does not change.
     ///
-    /// Returns the result for the text up to the end of the piece, or the error that the piece would cause.
+    /// Returns the result for the text that ends with the piece, or the error that the piece would cause.
     #[inline]
     pub fn offer(&mut self, bytes: &[u8]) -> Status {
         if self.goes_on(bytes) {
@@ -142,8 +142,8 @@ impl Automaton {
         if self.is_broken() {
             return self.status();
         }
-        // Keep the state in a local variable during the loop. Memory accesses would cost more than the rest of the
-        // loop.
+        // Keep the state in a local variable during the loop. Access through memory would take more time than the rest
+        // of the loop.
         let mut state = self.state;
         let mut rest = bytes;
         loop {

@@ -1,5 +1,5 @@
-//! A pull scanner over one JSON text. It returns the values that a decoder requests, and validates the values that it
-//! skips.
+//! A pull scanner over one JSON text. The scanner returns the values that a decoder requests, and validates the values
+//! that it skips.
 //!
 //! ```
 //! # use streamweld_core::json::{Scanner, ScanError};
@@ -134,7 +134,8 @@ impl<'a> Scanner<'a> {
         self.enter(b'[')
     }
 
-    /// Returns the next key of the object entered last. At the end of the object, leaves the object and returns `None`.
+    /// Returns the next key of the object that was entered last. At the end of the object, leaves the object and
+    /// returns `None`.
     #[inline(always)]
     pub fn next_key(&mut self) -> Scan<Option<Key<'a>>> {
         let mut byte = self.token();
@@ -158,8 +159,8 @@ impl<'a> Scanner<'a> {
         Ok(Some(Key { raw, escaped }))
     }
 
-    /// Returns true if the array entered last has another item. At the end of the array, leaves the array and returns
-    /// false.
+    /// Returns true if the array that was entered last has another item. At the end of the array, leaves the array and
+    /// returns false.
     #[inline(always)]
     pub fn next_item(&mut self) -> Scan<bool> {
         let byte = self.token();
@@ -290,7 +291,7 @@ impl<'a> Scanner<'a> {
         token::byte(self.text.as_bytes(), self.at)
     }
 
-    /// Moves to the next token and returns its first byte.
+    /// Moves the cursor to the next token, and returns the first byte of the token.
     #[inline(always)]
     fn token(&mut self) -> u8 {
         loop {

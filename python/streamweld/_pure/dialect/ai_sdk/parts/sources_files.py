@@ -24,7 +24,7 @@ _FILE_TEXTS = ("base64", "base64Data")  # members of a `GeneratedFile` with its 
 
 
 def read_source(part: TypedPart, assembler: Assembler) -> None:
-    """Handle `source`: a web page with its URL, or a document with its description."""
+    """Handle `source`, which describes a web page with a URL, or a document."""
     title, url = part.descriptive_string("title"), part.descriptive_string("url")
     document = None
     if part.value.get("sourceType") == "document":

@@ -49,7 +49,7 @@ class StartReader:
             self.emit()  # limits the memory for held metadata; a stream has one or two such parts
 
     def response(self, part: TypedPart) -> None:
-        """Handle `response-metadata`: the response's id, model, and time.
+        """Handle `response-metadata`, which contains the id, the model, and the creation time of the response.
 
         A second `response-metadata` is kept as metadata and does not change the id, model, or time.
         """

@@ -40,7 +40,7 @@ use std::sync::LazyLock;
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::of("ai-sdk-parts"));
 
-/// Names of the member that contains the text: `delta` in provider streams, `text` in `streamText`, `textDelta` in
+/// Names of the member that contains the text: `delta` in provider streams, `text` in `streamText`, and `textDelta` in
 /// older releases.
 const TEXT: [&str; 3] = ["delta", "text", "textDelta"];
 
@@ -69,7 +69,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
     },
 };
 
-/// How the decoder handles a type of part.
+/// The way in which the decoder handles a type of part.
 #[derive(Clone, Copy, Debug)]
 enum Action {
     Opening,

@@ -27,7 +27,7 @@ const DOCUMENT: [&str; 4] = ["id", "mediaType", "title", "filename"];
 const FILE_TEXTS: [&str; 3] = ["data", "base64", "base64Data"];
 const SCHEMES: [&str; 3] = ["http://", "https://", "data:"];
 
-/// Handles `source`: a web page with its URL, or a document with its description.
+/// Handles `source`, which describes a web page with a URL, or a document.
 pub(crate) fn source(
     wire: &mut DecodeContext<'_, '_>,
     part: &mut TypedPart<'_, '_>,

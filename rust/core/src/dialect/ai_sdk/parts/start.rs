@@ -35,15 +35,15 @@ impl StartReader {
         }
         self.held.push(members);
         if self.held.len() > 1 {
-            // A stream has one or two opening parts with metadata. Emitting the start event at the second one limits
+            // A stream has one or two opening parts with metadata. Emitting the start event at the second part limits
             // the memory for held metadata.
             return self.emit(wire);
         }
         Ok(())
     }
 
-    /// Handles `response-metadata`: the response's id, model, and time. A second `response-metadata` is kept as
-    /// metadata and does not change the id, model, or time.
+    /// Handles `response-metadata`, which contains the id, the model, and the creation time of the response. A second
+    /// `response-metadata` is kept as metadata and does not change the id, model, or time.
     pub(crate) fn response(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -132,8 +132,8 @@ fn seconds(text: &str) -> Option<(i64, bool)> {
         return None;
     }
     let past = year - 1;
-    // Days from 1970-01-01 to January 1 of the year, negative before 1970. The divisions must round down, so that year
-    // 0 is correct.
+    // Days from 1970-01-01 to January 1 of the year. The number is negative before 1970. The divisions must round down,
+    // so that year 0 is correct.
     let years =
         past * 365 + past.div_euclid(4) - past.div_euclid(100) + past.div_euclid(400) - 719_162;
     let days = years + months.iter().take(before).sum::<i64>() + day - 1;
@@ -141,7 +141,8 @@ fn seconds(text: &str) -> Option<(i64, bool)> {
     Some((((days * 24 + hour) * 60 + minute) * 60 + second, whole))
 }
 
-/// Parses three numbers with the given digit counts, separated by `between`. Returns `None` for any other form.
+/// Parses three numbers with the given digit counts, separated by `between`. Returns `None` if the text has another
+/// form.
 fn numbers(text: &str, between: char, digits: [usize; 3]) -> Option<[i64; 3]> {
     let mut pieces = text.split(between);
     let mut next = |digits: usize| {

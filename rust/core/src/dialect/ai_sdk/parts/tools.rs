@@ -1,8 +1,8 @@
 //! Decodes the tool parts of an AI SDK stream: a call's input, the complete call, its result, and the parts in between.
 //!
-//! `tool-input-start`, `-delta`, and `-end` have an `id`; `tool-call` has a `toolCallId`. Either member contains the id
-//! of the call. `tool-call` closes the call. `tool-input-end` does not close the call, because the final arguments
-//! follow and may differ (`''` becomes `'{}'`).
+//! The parts `tool-input-start`, `tool-input-delta`, and `tool-input-end` contain the id of the call in `id`;
+//! `tool-call` contains it in `toolCallId`. `tool-call` closes the call. `tool-input-end` does not close the call,
+//! because the final arguments follow and may differ (`''` becomes `'{}'`).
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::decode_context::DecodeContext;

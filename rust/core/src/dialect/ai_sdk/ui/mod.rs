@@ -37,7 +37,7 @@ use crate::model::config::Config;
 use crate::model::delta::Address;
 use std::sync::LazyLock;
 
-/// Possible names of the member that contains the text. Only the first name is defined by the protocol.
+/// Possible names of the member that contains the text. The protocol defines only the first name.
 const TEXT: [&str; 3] = ["delta", "text", "textDelta"];
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::of("ai-sdk-ui"));
@@ -76,7 +76,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
     },
 };
 
-/// How the decoder handles a type of chunk.
+/// The way in which the decoder handles a type of chunk.
 #[derive(Clone, Copy, Debug)]
 enum Action {
     StartMessage,
@@ -183,7 +183,7 @@ impl AiSdkUi {
             Action::StartMessage => self.message.start(wire, chunk),
             Action::ParseResult => step(wire, chunk),
             Action::FinishStep => {
-                // The ids of text and reasoning blocks are reused in the next step.
+                // The next step reuses the ids of text and reasoning blocks.
                 step(wire, chunk)?;
                 wire.assembler.forget_addresses(wire.out, 0)?;
                 self.blocks.forget();

@@ -184,8 +184,8 @@ class _DuplicateReasoning:
     def __init__(self) -> None:
         self._expected: deque[str] = deque()  # text of the field that no block has repeated yet
         self._offset = 0  # number of characters in the first expected text that have already been repeated
-        self._held: list[str] = []  # held-back text of the block, which has been equal to the field so far
-        self._matched = False  # anything other than whitespace was repeated
+        self._held: list[str] = []  # held-back text of the block, which equals the beginning of the field
+        self._matched = False  # the block has repeated more than whitespace
         self._parted = False  # this block differs from the field
 
     def expect(self, text: str) -> None:

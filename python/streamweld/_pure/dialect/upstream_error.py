@@ -31,7 +31,7 @@ __all__ = [
 
 MAX_TEXT = 512  # maximum length, in characters, of a message taken from text that is not JSON
 HTTP_ERROR = 400  # the lowest HTTP status that indicates an error
-_STATUS_LIMIT = 10**9  # numbers from here on are not treated as a status
+_STATUS_LIMIT = 10**9  # numbers greater than or equal to this value are not treated as a status
 
 # Members that may contain the message of an error, in the order in which they are tried. A path with several names
 # leads into nested objects.

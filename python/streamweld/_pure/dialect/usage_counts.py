@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Counts", "counts_of", "read_counts"]
 
-Counts = dict[str, tuple[tuple[str, ...], ...]]  # paths of each count; the first that leads to a number is used
+Counts = dict[str, tuple[tuple[str, ...], ...]]  # paths of each count; the first path that leads to a number is used
 
 
 def counts_of(table: Mapping[str, Sequence[str]]) -> Counts:

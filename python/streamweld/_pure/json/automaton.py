@@ -63,7 +63,7 @@ class Automaton:
         self._stack: int = 0  # one bit per level, innermost in the lowest bit; 1 is an object; an int is cheap to copy
         self._in_key: bool = False
         self._literal: bytes = b""  # rest of true, false or null
-        self._hex: int = 0  # value of the \u escape so far
+        self._hex: int = 0  # value of the \u escape digits that have been read
         self._hex_left: int = 0
         self._high: bool = False  # the preceding text is an escaped high surrogate
         self._number: Numeral = _NO_NUMBER
@@ -323,7 +323,7 @@ class Automaton:
     def _unit(self, unit: int) -> None:
         """Process one complete escaped UTF-16 code unit."""
         is_low = 0xDC00 <= unit <= 0xDFFF
-        if is_low != self._high:  # a lone low surrogate, or a high one without its low one
+        if is_low != self._high:  # a low or high surrogate without its other half
             self.lone_surrogate = True
         self._high = 0xD800 <= unit <= 0xDBFF
         self._state = _STRING

@@ -11,7 +11,7 @@ class Numeral(NamedTuple):
     """
 
     negative: bool = False
-    integer_digits: int = 0  # 0 for a zero before the point
+    integer_digits: int = 0  # 0 if the only digit before the point is a zero
     # The first significant digits, beginning with the first nonzero digit, on both sides of the decimal point.
     significant: bytes = b""
     leading_zeros: int = 0  # number of zeros after the point and before the first significant digit

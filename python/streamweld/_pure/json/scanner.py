@@ -453,7 +453,7 @@ _INTEGER: Final = re.compile(r"-?[0-9]+")
 # Matches a member of a valid object, with the comma before it. Captures the key, and the value unless it is a container
 # or has escapes.
 _MEMBER: Final = re.compile(r'[ \t\n\r]*(?:,[ \t\n\r]*)?"([^"\\]*)"[ \t\n\r]*:[ \t\n\r]*("[^"\\]*"|[-+0-9.a-zE]+)?')
-_WEIGHT: Final = 32  # how many values one element counts as, because an element takes far more memory than its text
+_WEIGHT: Final = 32  # number of values that one element counts as; an element takes far more memory than its text
 _COUNTED: Final = re.compile(r'[,\[{]+|"[^"\\]*+(?:\\.?[^"\\]*+)*+"?', re.DOTALL)  # a string may be unterminated
 _QUOTE_OR_BRACKET: Final = re.compile(r'["{}\[\]]')
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")

@@ -21,8 +21,8 @@ ItemKind = Literal["message", "reasoning", "call"]  # the kind of an item
 class Fragment:
     """One fragment of a tool call: an element of a list of tool-call deltas."""
 
-    index: int | None = None  # None if the fragment has no index or an unusable one
-    index_raw: str | None = None  # the text of an unusable index, as received
+    index: int | None = None  # None if the fragment has no index or an unusable index
+    index_raw: str | None = None  # the received text of an unusable index
     has_index_key: bool = False  # the fragment has a member `index`, which may be null
     id: str | None = None
     name: str | None = None
@@ -33,7 +33,7 @@ class Fragment:
     legacy: bool = False  # the fragment comes from the legacy member `function_call`
     custom: bool = False  # the tool is free-form (custom): the arguments are plain text
     metadata: str | None = None  # unmodeled members of the fragment, as the text of a JSON object
-    misses_arguments: bool = False  # the fragment has no arguments, but a member that was not read may contain them
+    misses_arguments: bool = False  # the fragment has no arguments, but an unknown member may contain them
 
 
 @dataclass(slots=True, frozen=True)
@@ -56,8 +56,8 @@ class CallEnding(Enum):
 
     WHOLE = auto()
     CUT = auto()  # the call was cut off; it is complete only if its arguments are complete JSON
-    OPEN = auto()  # in progress: complete if the response ends with success, otherwise as CUT
-    OPEN_OBJECT = auto()  # as OPEN; if the response ends with success, the closing brace is added to the arguments
+    OPEN = auto()  # in progress; complete if the response ends with success, otherwise like CUT
+    OPEN_OBJECT = auto()  # like OPEN, but success adds the closing brace to the arguments
 
 
 class ListedPart(NamedTuple):

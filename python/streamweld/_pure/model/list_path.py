@@ -11,7 +11,7 @@ from typing import Final
 
 __all__ = ["MAX_LISTS", "ListPath"]
 
-MAX_LISTS: Final = 16  # maximum number of lists per choice that are stored
+MAX_LISTS: Final = 16  # maximum number of stored lists per choice
 _MAX_NAMES: Final = 4  # maximum number of names in a path
 _MAX_SIZE: Final = 256  # maximum size of the path of a stored list, in bytes
 

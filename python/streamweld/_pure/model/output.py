@@ -47,7 +47,7 @@ class AddedItem:
     parts: list[AddedPart]
     summaries: int
     before: int = 0  # number of earlier items that had the same index
-    earlier: AddedItem | None = None  # the last of the earlier items
+    earlier: AddedItem | None = None  # the most recent of the earlier items
     is_done: bool = False  # the item was completed
 
 
@@ -139,10 +139,10 @@ class Output:
         self.why = ""  # the first reason to change a payload, if no diagnostic reports a reason
         self.choices = NumberSet()  # the choices that payloads contained
         self.announced = NumberSet()  # indexes of items that were opened without a part
-        self.closed = NumberSet()  # the parts that were closed, or that get no more text
+        self.closed = NumberSet()  # the parts that were closed, or whose text is complete
         self.ended = NumberSet()  # the parts whose item was closed
         self.sequence: int | None = None  # sequence number of the last event
-        self.added: dict[int, AddedItem] = {}  # the opened items by index, as clients store them
+        self.added: dict[int, AddedItem] = {}  # the opened items by index, in the form that clients store
         self.created: tuple[str | None] | None = None  # response id in the opening event, if it has arrived
         self.reasons = NumberSet()  # choices that received a finish reason
         self.counted = 0  # how many times token counts were received

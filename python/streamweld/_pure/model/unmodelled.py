@@ -45,7 +45,7 @@ class BlockOpened:
     """A block without a part was opened: a tool result, or a block of unknown type."""
 
     index: int
-    block: str  # in a tool result, the call id is the one that events report
+    block: str  # in a tool result, the call id is the id that events report
 
 
 @dataclass(slots=True, frozen=True)

@@ -55,7 +55,7 @@ class Splitter:
         self._begun = False  # the block has a line other than a comment
         self._comment = False  # the last line is a comment without a line ending
         self._data = False  # the line may have the field `data`
-        self._document: bool | None = False  # the line may be a document outside any field; None: undecided
+        self._document: bool | None = False  # the line may be a document outside any SSE field; None if undecided
         self._last = 0  # last byte of the current line
         # True if the block has data, or a payload that is not complete within its line. All later payloads of the block
         # then wait for the end of the block.
@@ -132,7 +132,7 @@ class Splitter:
     def _look(self, line: bytes, *, ends: bool) -> None:
         """Determine from this piece of the line whether the line may be a document outside any SSE field."""
         if self._document is None:
-            self._data |= line.lstrip(b" \t").startswith(_BOM[:1])  # what follows may be in a later piece
+            self._data |= line.lstrip(b" \t").startswith(_BOM[:1])  # the rest may be in a later piece
             first = line.removeprefix(_BOM).lstrip(b" \t")[:1]
             self._document = first[0] in _OPENING if first else None
         if self._document:

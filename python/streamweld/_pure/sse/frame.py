@@ -55,12 +55,12 @@ class Stray:
 class Pending:
     """Unfinished input at the end of the stream."""
 
-    data: bytes | None  # the data lines, including an incomplete last one; None if there are none
+    data: bytes | None  # the data lines, including an incomplete last line, or None
     offset: int  # offset of the first data line, else of the first stray line, else of the first unfinished line
     event: str
     id: str
     retry: int | None
-    stray: bytes | None  # the stray lines, including an incomplete last one; None if there are none
+    stray: bytes | None  # the stray lines, including an incomplete last line, or None
     stray_offset: int
     is_joined: bool  # the data begins on the line of another field, because a line ending is missing
     open_line: int | None  # offset of the last line, if the line has no line ending

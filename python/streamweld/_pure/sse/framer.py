@@ -74,11 +74,11 @@ class Framer:
         self._keep_stray: Final = keep_stray
         self.last_event_id: str = last_event_id
         self.reconnection_time: int | None = None  # last valid `retry` value in milliseconds; it applies immediately
-        self.total: int = 0  # number of bytes received so far
+        self.total: int = 0  # number of bytes that have been received
         self._fault: FramerLimit | None = None
         # The bytes of a possible byte order mark. The value is None once the start of the input has been checked.
         self._bom: bytes | None = b""
-        self._tail: bytes = b""  # last bytes received, as many as an incomplete UTF-8 sequence can have
+        self._tail: bytes = b""  # last three bytes received, the maximum length of an incomplete UTF-8 sequence
         self._after_cr: bool = False  # the last byte was a CR that ended a line; an LF that follows belongs to it
         # State of the unfinished line.
         self._kind: int = _LINE_START
@@ -86,8 +86,8 @@ class Framer:
         self._head: bytes = b""  # beginning of a line whose field is not known yet
         self._space: bool = False  # one space may precede the value
         self._value = _Pieces()  # value of an event, id or retry line, or the blanks before a possible stray line
-        self._retry_suffix = _Pieces()  # what follows the digits of a retry line
-        self._pending: int = 0  # number of bytes in the current data or stray line's value so far
+        self._retry_suffix = _Pieces()  # the bytes after the digits of a retry line
+        self._pending: int = 0  # number of bytes in the value of the current data or stray line
         # State of the block up to the next blank line.
         self._block_offset: int = -1
         self._size: int = 0  # total length of its complete data and stray lines, with one byte for each line ending

@@ -73,9 +73,9 @@ class AnthropicDecoder:
         self._blocks = BlockReader(assembler, out, limits["max_tool_index"])
         self._id: str | None = None
         self._started = False
-        self._streamed = False  # a block was streamed; a complete message then only repeats the blocks
+        self._streamed = False  # a block was streamed, so a complete message only repeats the blocks
         self._reason = False  # the finish reason has been emitted
-        self._reported_at_start = ""  # the stop reason in `message_start`; used if no other one arrives
+        self._reported_at_start = ""  # the stop reason in `message_start`, used if no other stop reason arrives
         self.ended = False
 
     @staticmethod

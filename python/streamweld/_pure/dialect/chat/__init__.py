@@ -52,11 +52,11 @@ class ChatDecoder:
         self._merges: bool = switches["merge_choices"]
         self._max_choices = limits["max_choices"]
         self._choices: dict[int, ChoiceReader] = {}
-        self._lowest: int | None = None  # the lowest index of any choice so far
+        self._lowest: int | None = None  # the lowest index of any choice that has arrived
         self._merged: dict[int, ChoiceReader] = {}
         self._members = ChunkMembers()
         self._started = False
-        self._kept: tuple[list[tuple[str, str]], bool] = ([], False)  # last record for repair
+        self._kept: tuple[list[tuple[str, str]], bool] = ([], False)  # most recent record for the repair stage
         self._chunk_id: str | None = None
         self.ended = False
 

@@ -83,8 +83,8 @@ class Chunk:
     value: Mapping[str, Any]
     notes: Anomalies
     changed_fields: Raw  # metadata of the chunk that has not been attached to any event
-    recovered: bool  # follows a broken document: only text, finish reasons, usage, and errors are used
-    outer_calls: frozenset[str]  # members of the chunk itself with calls of the choice that is read
+    recovered: bool  # the chunk follows a broken document; only text, finish reasons, usage, and errors are used
+    outer_calls: frozenset[str]  # members of the chunk itself that contain calls of the current choice
 
 
 @dataclass(slots=True, frozen=True)
@@ -166,7 +166,7 @@ class ChoiceReader:
         self._assembler = tools.assembler
         self._audio: list[str] = []
         self._audio_size = 0
-        self._attached = False  # files or annotations arrived in deltas; a complete message only repeats them
+        self._attached = False  # files or annotations arrived in deltas, so a complete message only repeats them
         self._repetition_reported = False
         self._reasoning_fields: tuple[str, ...] = ()  # members with the last reasoning; only for repair
         self._split_pairs = SplitPairs()  # only for repair
@@ -227,7 +227,7 @@ class ChoiceReader:
                 chunk.outer_calls = frozenset()
                 others = None
         error = read_choice_error(payload, item, path)
-        if error is None:  # an error that is written shows the payload
+        if error is None:  # if repair writes an error, the error contains the whole payload
             self._keep_members(payload, pending_metadata.members, delta, (*path, "delta"), finishes=reason is not None)
         keeps = error is None and self._kept_members
         if keeps and sent is None and is_typed and not legacy:

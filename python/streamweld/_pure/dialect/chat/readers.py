@@ -209,6 +209,6 @@ class Readers:
         custom = entry.get("custom")
         if is_object(custom):
             if custom.get("input"):
-                self._blank.discard(index)  # a free-form call, as only this fragment shows
+                self._blank.discard(index)  # only this fragment shows that the call is free-form
         elif not is_object(function) and entry.get("type") != "custom":
             notes.mark_misread("empty_entry")

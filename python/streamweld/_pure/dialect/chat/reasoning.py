@@ -124,7 +124,7 @@ class Thought:
     # The signature, from a field whose value is an object or a list, or from a Gemini part in `thinking_blocks`.
     signature: str | None
     doubt: Literal["", "appended", "repeated"] = ""  # how an ambiguous text was read (AM13); reported once
-    again: bool = False  # the details begin with the text of earlier ones
+    again: bool = False  # the details begin with the text of earlier details
     blocks: tuple[Block, ...] = ()  # the entries of `thinking_blocks`
 
 
@@ -233,7 +233,7 @@ class ThinkingBlocks:
         if plain:
             sent = _paired((*[block.text for block in ended], text))
             repeated = repeated or bool(sent)
-            if sent != plain:  # the plain member has precedence
+            if sent != plain:  # the text of the plain reasoning field has precedence
                 ended = [replace(block, text="" if n else plain) for n, block in enumerate(ended)]
                 text = "" if ended else plain
         return ended, text, repeated

@@ -49,8 +49,8 @@ class GeminiDecoder:
         self._out = out
         self._max = limits["max_choices"]
         self._candidates: dict[int, Candidate] = {}
-        self._lowest: int | None = None  # the lowest index of any candidate so far
-        self._unfinished: list[Candidate] = []  # candidates; finished ones are removed from the end
+        self._lowest: int | None = None  # the lowest index of any candidate that has arrived
+        self._unfinished: list[Candidate] = []  # candidates; finished candidates are removed from the end
         self._members: Raw = {}  # unknown members of earlier chunks
         self._started = False
         self.ended = False

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Path, Payload
 
-_MAX_STEPS = 127  # maximum length of a path: one less than the maximum depth of JSON text
+_MAX_STEPS = 127  # maximum length of a path, one less than the maximum depth of JSON text
 
 
 class CallReader:

@@ -55,7 +55,7 @@ class Candidate:
         self._out = out
         self._calls = CallReader(index, assembler)
         self._sources = SourceReader(index, assembler)
-        self._part_count = 0  # number of parts so far
+        self._part_count = 0  # number of parts that have arrived
         self._open: tuple[ItemKind, Address] | None = None  # kind and address of the open text part
         self._finish_reported = False
         self.reason: str | None = None

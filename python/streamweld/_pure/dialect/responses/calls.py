@@ -49,7 +49,7 @@ class CallItem:
     custom: bool
     metadata: str | None
     ending: CallEnding
-    misses_arguments: bool  # the item has no arguments, but a member that was not read may contain them
+    misses_arguments: bool  # the item has no arguments, but an unknown member may contain them
 
 
 def call_type(item: Mapping[str, Any]) -> CallType | None:

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from streamweld._pure.json.scanner import Path
     from streamweld._pure.model.delta import ItemKind
 
-_ONCE = 4096  # maximum number of emitted values to remember
+_ONCE = 4096  # maximum number of emitted values whose hashes are stored
 _TYPES = 4096  # maximum number of output indexes whose item type is stored
 _TYPE = 64  # maximum length of a stored item type, in characters
-_ITEM_DONE = "response.output_item.done"  # event name under which every item of unknown type is emitted
+_ITEM_DONE = "response.output_item.done"  # event name under which items of unknown type are emitted
 _RESULT_FIELDS = frozenset({"call_id"})
 
 

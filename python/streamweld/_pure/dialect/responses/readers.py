@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _MAX_ITEMS: Final = 4096  # maximum number of items to store
 _MAX_AT_INDEX: Final = 16  # maximum number of additional items to store at one index
-_MAX_PARTS: Final = 4096  # maximum number of content parts to store; any further parts are not checked
+_MAX_PARTS: Final = 4096  # maximum number of content parts to store; further parts are not checked
 _BY_CALL_ID: Final = ("function_call", "custom_tool_call", "shell_call", "shell_call_output")
 _RESULT: Final = "_output"  # suffix of result types; a result is complete when it is added
 _WITHOUT_ID: Final = ("function_call", "custom_tool_call")  # item types that do not need an id
@@ -137,7 +137,7 @@ class Readers:
         """Check the first event. Clients require `response.created` before any other event."""
         self._opening = "sent"
         if kind in TERMINALS:
-            self._out.mark_misread("start_missing")  # a terminal event contains content that was not streamed
+            self._out.mark_misread("start_missing")  # the terminal event contains content that was not streamed
         elif kind != "response.created":
             self._opening = "ours"
             self._out.miss_opening()

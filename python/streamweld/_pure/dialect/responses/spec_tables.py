@@ -50,12 +50,12 @@ class CallType:
 
     type: str
     name: str | None
-    members: tuple[str, ...]  # members of the item that make up the arguments
+    members: tuple[str, ...]  # members of the item that form the arguments
     wrapped: bool  # whether the arguments are an object that consists of these members
     custom: bool  # whether the arguments are free-form text
     provider: bool  # whether the provider runs the call
     modelled: frozenset[str]  # members of the item that are not kept as metadata
-    results: tuple[str, ...]  # members of the item that contain its result: output, error
+    results: tuple[str, ...]  # members of the item that contain the output and the error of its result
 
 
 TEXT = TextKind("message", "text", "raw")

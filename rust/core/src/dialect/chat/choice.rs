@@ -230,7 +230,7 @@ impl ChoiceState {
         notes.report(wire)?;
         if delta.is_some_and(|(_, raw)| raw.kind == Kind::String && is_filled(Some(raw))) {
             let at = at.member("delta");
-            wire.out.diagnose(Code::SHAPE, None, &at.text())?; // it is read as text
+            wire.out.diagnose(Code::SHAPE, None, &at.text())?; // a string is decoded as text
         }
         if let Some((delta, _)) = delta {
             self.readers

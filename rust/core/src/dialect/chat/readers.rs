@@ -336,7 +336,7 @@ impl Readers {
             notes.mark_misread("empty_entry");
         }
         if !self.blank.is_empty() && custom.is_some_and(|custom| is_filled(custom.arguments)) {
-            self.blank.remove(&index); // a free-form call, as only this fragment shows
+            self.blank.remove(&index); // only this fragment shows that the call is free-form
         }
     }
 

@@ -253,7 +253,7 @@ impl Readers {
     fn begin(&mut self, out: &mut Output<'_>, kind: &str, event: &Object<'_>) {
         self.opening = Opening::Sent;
         if FACTS.is_terminal(kind) {
-            out.mark_misread("start_missing"); // a terminal event contains content that was not streamed
+            out.mark_misread("start_missing"); // the terminal event contains content that was not streamed
         } else if kind != "response.created" {
             self.opening = Opening::Own;
             out.miss_opening();

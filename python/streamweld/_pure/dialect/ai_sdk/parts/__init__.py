@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _SPEC = DIALECTS["ai-sdk-parts"]
 _SCHEMA = Schema(_SPEC)
 _COUNTS = counts_of(_SPEC["usage"])
-_FRAMES = frozenset(_SPEC["frames"])  # types of parts that come before, between, or after the content
+_FRAMES = frozenset(_SPEC["frames"])  # types of parts without content
 _AFTER_A_STEP = frozenset({"finish-step", "finish", "raw"})  # types that may follow the last step
 _RECOVERED = frozenset(_SPEC["recovered"])  # types that are decoded even after a broken document
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _SPEC = DIALECTS["ai-sdk-ui"]
 _SCHEMA = Schema(_SPEC)
 _CLIENTS = ClientMembers(_SPEC)
-_FRAMES = frozenset(_SPEC["frames"])  # types of chunks that come before, between, or after the content
+_FRAMES = frozenset(_SPEC["frames"])  # types of chunks without content
 _RECOVERED = frozenset(_SPEC["recovered"])  # types that are decoded even after a broken document
 _TEXT = ("delta", "text", "textDelta")  # possible names of the member with the text; the protocol uses the first
 _DATA = "data-"  # prefix of the chunk types that applications define

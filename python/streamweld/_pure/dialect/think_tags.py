@@ -220,7 +220,7 @@ class _DuplicateReasoning:
             self._skip_white()
         while at < len(text):
             if not self._expected:
-                # Only whitespace may follow the repeated text. With any other text, the block differs from the field.
+                # Only whitespace may follow the repeated text. If other text follows, the block differs from the field.
                 return not text[at:].strip() and self._matched
             first = self._expected[0]
             size = min(len(text) - at, len(first) - self._offset)

@@ -70,7 +70,7 @@ class Automaton:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict on the text that has been fed.
+        """The verdict on the text that has been fed to the automaton.
 
         A number at the top level is a "prefix" until `finish` is called, because more digits may follow.
         """

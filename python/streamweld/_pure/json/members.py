@@ -1,6 +1,6 @@
 """Extract unmodeled payload members as raw JSON text, and join them into one JSON object.
 
-Each dialect passes in the members that it models. The members stay JSON text.
+Each dialect passes in the members that it models. The values of the members are not parsed.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class OpenString(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The text of the string that has arrived, joined on each access."""
+        """The received text of the string, which is joined on each access."""
         return "".join(self.fragments)
 
 

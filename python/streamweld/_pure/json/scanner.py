@@ -270,7 +270,7 @@ class _Open:
         return len(self.items) if self.members is None else self.key
 
     def put(self, value: Any) -> bool:
-        """Store the next value of the container. Return True if its key is a duplicate."""
+        """Store the next value of the container. Return True if the key of the value is a duplicate."""
         if self.members is None:
             self.items.append(value)
             return False

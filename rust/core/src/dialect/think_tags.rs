@@ -240,7 +240,8 @@ impl DuplicateReasoning {
         }
         while !remaining.is_empty() {
             let Some(first) = self.expected.front() else {
-                // Only whitespace may follow the repeated text. With any other text, the block differs from the field.
+                // Only whitespace may follow the repeated text. If other text follows, the block differs from the
+                // field.
                 return remaining.chars().all(is_white) && self.matched;
             };
             let left = first.get(self.offset..).unwrap_or_default();

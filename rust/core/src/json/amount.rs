@@ -1,7 +1,6 @@
 //! Counts the commas and opening brackets outside strings, to limit the number of values before any value is parsed.
 //!
-//! Every value except the outermost one follows one of these characters. The text may be invalid JSON. Nothing is
-//! allocated.
+//! The number of values is at most one more than this count. The text may be invalid JSON. Nothing is allocated.
 
 use memchr::memchr;
 use memchr::memchr2;

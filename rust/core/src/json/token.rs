@@ -54,7 +54,8 @@ pub(crate) fn has_no_control_chars(bytes: &[u8]) -> bool {
 /// Number of bytes examined at a time.
 const WIDE: usize = 16;
 
-/// If the content of a string is short, ASCII, and without escapes, returns its end. Most strings have this form.
+/// If the content of a string is short, ASCII, and without escapes, returns its end. Most strings are short, ASCII, and
+/// without escapes.
 ///
 /// Returns `None` for other strings, and for strings near the end of the input.
 #[inline(always)]

@@ -383,7 +383,7 @@ pub enum WireFact<'a> {
     Choice(i32),
     /// The item with this index was opened without a part.
     Announced(i64),
-    /// An output item was opened. Clients store its index, type, and id.
+    /// An output item was opened. Clients store the index, type, and id of the item.
     ItemAdded {
         index: i64,
         kind: Option<&'a str>,

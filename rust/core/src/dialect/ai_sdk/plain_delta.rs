@@ -1,4 +1,4 @@
-//! Fast path for AI SDK deltas that contain only their type, id, and text. Most payloads have this form.
+//! Fast path for AI SDK deltas that contain only their type, id, and text. Most payloads contain only these members.
 //!
 //! The module `part` decodes all other deltas, and would produce the same result for a plain delta.
 

@@ -1,4 +1,5 @@
-//! Fast path for Messages deltas that contain only a piece of text. Most payloads of a stream have this form.
+//! Fast path for Messages deltas that contain only a piece of text. Most payloads of a stream contain only a piece of
+//! text.
 //!
 //! This module recognizes deltas in the exact form that the API writes. The decoder handles all other forms.
 

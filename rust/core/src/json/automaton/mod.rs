@@ -115,8 +115,8 @@ impl Automaton {
         status
     }
 
-    /// If the whole piece is plain text inside a string, consumes it and returns true. Most pieces of arguments have
-    /// this form.
+    /// If the whole piece is plain text inside a string, consumes it and returns true. Most pieces of arguments are
+    /// plain text inside a string.
     #[inline(always)]
     fn goes_on(&mut self, bytes: &[u8]) -> bool {
         self.is_inside() && plain_run(bytes) == bytes.len() && self.goes_on_with(bytes.len())

@@ -140,7 +140,7 @@ impl AiSdkParts {
         AiSdkParts::default()
     }
 
-    /// Emits a delta that contains only its id and text. Most payloads have this form.
+    /// Emits a delta that contains only its id and text. Most payloads contain only these members.
     fn piece(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

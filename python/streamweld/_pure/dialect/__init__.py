@@ -1,6 +1,6 @@
 """Detects the dialect (wire format) of a stream from its first payloads.
 
-The detection rules are data (`detect` in `_spec/dialects.json`). This module does not depend on the decoders.
+The detection rules are data (`detect` in `_spec/dialects.json`). The module does not import any decoder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _SEEN_HEAD = 64  # maximum number of characters of each name
 def detect(value: object, event: str, before: Sequence[object] = ()) -> str | None:
     """Return the dialect that a payload's members and event name indicate, or None.
 
-    `event`: the name of the payload's event. `before`: the earlier payloads, which did not indicate a dialect.
+    `event`: the name of the event that contains the payload. `before`: the earlier payloads, from which the dialect
+    could not be determined.
     """
     if _is_array(value) and _is_object(value[0]) and "error" in value[0]:
         # Some gateways send an error object in an array.
@@ -29,7 +30,7 @@ def detect(value: object, event: str, before: Sequence[object] = ()) -> str | No
     if _is_object(value):
         named = value
         if event not in ("", "message", "error") and "type" not in value and "choices" not in value:
-            # An event name can replace a missing type, except the names that every dialect uses.
+            # If the `type` is missing, the event name replaces it, unless the name is one that every dialect uses.
             named = {**value, "type": event}
         for rule in DIALECTS["detect"]:
             if "after" in rule and not any(_is_object(one) and _holds(rule["after"], one) for one in before):
@@ -44,7 +45,7 @@ def detect(value: object, event: str, before: Sequence[object] = ()) -> str | No
 
 
 def payload_summary(value: object, text: str) -> tuple[str, ...]:
-    """Return what a payload of unknown dialect contains: the names of its members, or the beginning of its text."""
+    """Summarize a payload of unknown dialect: return the names of its members, or the beginning of its text."""
     if _is_object(value):
         return tuple([name[:_SEEN_HEAD] for name in sorted(value)[:_SEEN]])
     return (text[:_SEEN_HEAD],)

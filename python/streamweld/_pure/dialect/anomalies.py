@@ -1,7 +1,7 @@
-"""Collects the anomalies in one payload: members whose type no gateway documents, duplicate keys, and lone surrogates.
+"""Collects the anomalies in one payload: members of an undocumented type, duplicate keys, and lone surrogates.
 
-Duplicate keys are reported at once. A decoder records the other anomalies while it reads the payload, and reports them
-after it has classified the payload. Independent of the dialect.
+Duplicate keys are reported immediately. A decoder records the other anomalies while it reads the payload, and reports
+them after it has classified the payload. The code is the same for every dialect.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Anomalies", "Reporter", "pointer"]
 
 
 class Reporter(Protocol):
-    """The method of the assembler that emits unknown data."""
+    """The assembler's method that emits unknown data."""
 
     def unknown(self, event: str | None, raw: bytes) -> None: ...
 
@@ -38,7 +38,8 @@ class Anomalies:
     ) -> None:
         """Report duplicate keys, and integers that exceed 64 bits.
 
-        `base`: the path of the dialect's own object. `is_read` receives the path relative to `base`.
+        `base`: the path of the object that the dialect defines, which may be inside an envelope. `is_read` receives the
+        path relative to `base`.
         """
         self._out = out
         self._assembler = assembler
@@ -55,7 +56,9 @@ class Anomalies:
                 out.diagnose("duplicate_key", detail=str(path[-1]))
 
     def apart(self) -> Anomalies:
-        """Return an object for members of the same payload whose anomalies are not reported."""
+        """Return a copy without recorded anomalies. The caller uses the copy for members whose anomalies are not
+        reported.
+        """
         other = copy(self)
         other.clear()
         return other
@@ -69,14 +72,14 @@ class Anomalies:
         self._misread = self._misread or why
 
     def shape(self, path: Path) -> None:
-        """Record a member whose type no gateway documents. `report` emits its JSON as unknown data."""
+        """Record a member of an undocumented type. `report` emits the member's JSON as unknown data."""
         if len(self._shapes) < MAX_NOTES:
             self._shapes.append(path)
         else:
             self._out.left_out += 2  # counts twice: as a diagnostic and as an event
 
     def report_read_shape(self, path: Path) -> None:
-        """Report a member whose type no gateway documents, but whose value is decoded."""
+        """Report a member of an undocumented type whose value is nevertheless decoded."""
         self._out.diagnose("shape", detail=pointer(path[self._base :]))
 
     def report(self) -> None:
@@ -96,7 +99,7 @@ class Anomalies:
     def an_object(self, holder: Mapping[str, Any], path: Path, key: str) -> dict[str, Any] | None:
         """Return the value of a member, or None if it is not an object.
 
-        Any other value except null is recorded as an anomaly.
+        A value of another type, except null, is recorded as an anomaly.
         """
         value: object = holder.get(key)
         if is_object(value):
@@ -108,7 +111,7 @@ class Anomalies:
     def a_text(self, holder: Mapping[str, Any], path: Path, key: str) -> str:
         """Return the text of a string member, or an empty string.
 
-        Any other value except null is recorded as an anomaly.
+        A value of another type, except null, is recorded as an anomaly.
         """
         value: object = holder.get(key)
         if isinstance(value, str):
@@ -118,9 +121,9 @@ class Anomalies:
         return ""
 
     def clean(self, text: str) -> str:
-        """Replace lone surrogates, and record whether there were any.
+        """Replace lone surrogates, and record an anomaly if there were any.
 
-        Only for text to which nothing will be appended.
+        Use this function only for text that is complete, because a later piece could complete a surrogate pair.
         """
         if self._escapes and has_lone_surrogate(text):
             self._lone = True

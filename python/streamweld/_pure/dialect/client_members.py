@@ -1,7 +1,7 @@
 """Checks whether an object has the members that the official clients of its dialect need.
 
-If a member that clients use is missing, null, or of another type, they raise an exception or drop the content, even if
-the member's value does not matter. `client_members` in `_spec/dialects.json` lists the members.
+If a required member is missing, null, or of another type, clients raise an exception or drop the content, even if the
+value does not matter. The table `client_members` in `_spec/dialects.json` lists the required members.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ClientMembers:
     def suit(self, name: str, value: Mapping[str, Any]) -> bool:
         """Return whether clients can read an object of the type `name`.
 
-        Types that are not in the table are not checked.
+        Objects of types that are not in the table are not checked.
         """
         return all(_is_of_type(value.get(key, _ABSENT), kind) for key, kind in self._types.get(name, ()))
 

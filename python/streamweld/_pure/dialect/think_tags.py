@@ -1,8 +1,9 @@
 """Splits text with inline `<think>` tags into reasoning and visible text as it arrives.
 
-Used only if `inline_reasoning` is set. A tag may be split across deltas. A `</think>` before any other tag is an
-orphan: the opening tag was in the prompt template, so all text before the orphan is reasoning. A block is dropped if it
-repeats the text of a separate reasoning field, apart from whitespace at both ends.
+The module is used only if `inline_reasoning` is set. A tag may be split across deltas. A `</think>` before any other
+tag is an orphan. In this case, the prompt template contained the opening tag, so all text before the orphan is
+reasoning. A block is dropped if it repeats the text of a separate reasoning field. Whitespace at both ends is ignored
+in this comparison.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ CLOSE = "</think>"
 
 
 def _held_length(text: str, at: int) -> int:
-    """Return how many characters at the end of `text`, not before `at`, may be the beginning of a tag."""
+    """Return the number of characters at the end of `text`, from `at` on, that may be the beginning of a tag."""
     # Both tags contain a single "<", so only the last "<" can begin an incomplete tag.
     start = text.rfind("<", max(at, len(text) - len(CLOSE) + 1))
     if start < 0:
@@ -49,7 +50,8 @@ def _held_length(text: str, at: int) -> int:
 class ThinkSplitter:
     """Splits the text of one choice.
 
-    Emits every character outside tags exactly once, except those in a block that repeats a separate reasoning field.
+    Emits every character outside tags exactly once, except the characters of a block that repeats a separate reasoning
+    field.
     """
 
     __slots__ = ("_assembler", "_choice", "_diagnose", "_held", "_inside", "_seen_tag", "_twin")
@@ -68,7 +70,9 @@ class ThinkSplitter:
         self._twin.expect(replace_lone_surrogates(between_halves(text)))
 
     def feed(self, text: str, carry: Carrier) -> None:
-        """Split one piece of text. Halves of surrogate pairs at its ends are emitted with the adjacent text."""
+        """Split one piece of text. If the piece begins or ends with half of a surrogate pair, the half is emitted with
+        the adjacent text.
+        """
         low, text, high = split_halves(text)
         lone = has_lone_surrogate(text)
         if lone:
@@ -103,7 +107,7 @@ class ThinkSplitter:
     def flush(self) -> None:
         """Emit the held-back text.
 
-        Called when other output of the choice follows, so that the text was not the beginning of a tag.
+        Other output of the choice follows, so the text cannot be the beginning of a tag.
         """
         held, self._held = self._held, ""
         self._emit_text(held, NOTHING)
@@ -111,7 +115,7 @@ class ThinkSplitter:
     def end(self) -> None:
         """End the choice and emit the held-back text.
 
-        An unclosed block that only repeats a reasoning field is dropped like a closed one.
+        An unclosed block that only repeats a reasoning field is dropped like a closed block.
         """
         self.flush()
         if self._inside and self._twin.close():
@@ -146,7 +150,7 @@ class ThinkSplitter:
 
 
 def split_whole(text: str) -> tuple[str, str]:
-    """Split a complete text. Return its reasoning, then its visible text."""
+    """Split a complete text. Return its reasoning and its visible text."""
     reasoning: list[str] = []
     rest: list[str] = []
     at = 0
@@ -168,10 +172,11 @@ def split_whole(text: str) -> tuple[str, str]:
 
 
 class _DuplicateReasoning:
-    """Compares the text of a block with the reasoning in a separate field, ignoring whitespace at both ends.
+    """Compares the text of a `<think>` block with the text of a separate reasoning field. Whitespace at both ends is
+    ignored.
 
-    Takes linear time, because each character on either side is examined once. While a block's text equals the field's
-    text, the block is held back; at the first difference, all of it is released.
+    The comparison takes linear time, because each character of either text is examined once. The block is held back
+    while it matches the field. At the first difference, the complete held-back text is released.
     """
 
     __slots__ = ("_expected", "_held", "_matched", "_offset", "_parted")
@@ -179,18 +184,19 @@ class _DuplicateReasoning:
     def __init__(self) -> None:
         self._expected: deque[str] = deque()  # text of the field that no block has repeated yet
         self._offset = 0  # number of characters in the first expected text that have already been repeated
-        self._held: list[str] = []  # held-back text of the block, which has been equal to the field so far
-        self._matched = False  # anything other than whitespace was repeated
+        self._held: list[str] = []  # held-back text of the block, which equals the beginning of the field
+        self._matched = False  # the block has repeated more than whitespace
         self._parted = False  # this block differs from the field
 
     def expect(self, text: str) -> None:
         self._expected.append(text)
 
     def novel(self, text: str) -> str:
-        """Return the text of the block that can be emitted now. It is empty while the block repeats the field."""
+        """Return the text of the block that can be emitted now, which is empty while the block repeats the field."""
         if self._parted:
             return text
-        # Half of a surrogate pair at either end may still be completed, so such text cannot be compared.
+        # Text that begins or ends with half of a surrogate pair cannot be compared, because the other half may be in
+        # the adjacent text.
         if between_halves(text) == text and self._repeats(replace_lone_surrogates(text)):
             self._held.append(text)
             return ""
@@ -200,7 +206,7 @@ class _DuplicateReasoning:
         return held + text
 
     def close(self) -> bool:
-        """End the block. Return whether the block repeated earlier reasoning and is therefore dropped."""
+        """End the block. Return whether the block is dropped, because it repeated earlier reasoning."""
         dropped = bool(self._held) and self._matched
         self._held.clear()
         self._matched = False
@@ -214,7 +220,7 @@ class _DuplicateReasoning:
             self._skip_white()
         while at < len(text):
             if not self._expected:
-                # Only whitespace may follow the repeated text; any other text makes the block different.
+                # Only whitespace may follow the repeated text. If other text follows, the block differs from the field.
                 return not text[at:].strip() and self._matched
             first = self._expected[0]
             size = min(len(text) - at, len(first) - self._offset)

@@ -1,7 +1,7 @@
-"""Finds a member of a call that may contain its arguments, although no gateway is known to use that member.
+"""Finds a member that may contain the arguments of a call, although no gateway is known to use that member.
 
-A call that has no other arguments is then not run, because a tool without arguments may do something else. Independent
-of the dialect.
+A call with such a member and no other arguments is not dispatchable, because a tool that is called without its
+arguments may do something else. The code is the same for every dialect.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _WHITE = " \t\r\n"
 
 
 def may_hold_arguments(holder: Mapping[str, object], known: Container[str]) -> bool:
-    """Return whether an object that describes a call has an unknown member with an object.
+    """Return whether an object that describes a call has an unknown member whose value is a non-empty object.
 
-    The object is not empty. It may be written as text, which may be incomplete. `known`: the names of the members that
-    the decoder interprets.
+    The value may also be the text of such an object, or the beginning of its text. `known`: the names of the members
+    that the decoder interprets.
     """
     return any(
         name not in known and _is_document(value) and not any(word in name.lower() for word in _HARMLESS)

@@ -1,6 +1,6 @@
 """Extracts the code, type, and message from an error of any shape that a gateway sends inside a stream.
 
-Independent of the dialect. The caller finds the error in a payload and decides how it affects the stream.
+The code is the same for every dialect. The caller finds the error in a payload and decides how it affects the stream.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ __all__ = [
 
 MAX_TEXT = 512  # maximum length, in characters, of a message taken from text that is not JSON
 HTTP_ERROR = 400  # the lowest HTTP status that indicates an error
-_STATUS_LIMIT = 10**9  # numbers from here on are not treated as a status
+_STATUS_LIMIT = 10**9  # numbers greater than or equal to this value are not treated as a status
 
-# Members that may contain the message of an error, in the order in which they are tried. A path leads into nested
-# objects.
+# Members that may contain the message of an error, in the order in which they are tried. A path with several names
+# leads into nested objects.
 _MESSAGES: tuple[Path, ...] = (
     ("message",), ("error_message",), ("errorMessage",), ("error_msg",), ("msg",), ("detail",), ("title",),
     ("base_resp", "status_msg"), ("errmsg",), ("err_msg",), ("error_description",), ("Message",), ("Error", "Message"),
@@ -66,7 +66,7 @@ _STATUSES = (
 _RESULTS = ("errcode", "err_code", "errno", "retcode", "ret")  # zero means success
 _FAILED = ("error", "failed", "fail", "failure")
 _SUCCEEDED = ("ok", "OK", "success", "succeeded")
-# Words in an event name or a payload type that show that the payload reports the progress of a request.
+# Words in an event name or a payload type that identify progress reports of a request.
 _NOTICES = frozenset({
     "status", "keepalive", "heartbeat", "ping", "progress", "metadata", "info", "notice", "notification", "log",
     "debug", "trace", "tool",
@@ -89,8 +89,8 @@ class ErrorFields:
 def read_error(payload: Payload, path: Path, error: object) -> ErrorFields:
     """Return the error at `path`.
 
-    Its fields are taken from members such as `code`, `type`, and `message`. If none contains a message, the message is
-    the JSON of the complete value.
+    The fields of the error are taken from members such as `code`, `type`, and `message`. If no member contains a
+    message, the message is the JSON of the complete value.
     """
     if not is_object(error):
         return ErrorFields(None, None, _plain(payload, path, error))
@@ -105,9 +105,10 @@ def read_error(payload: Payload, path: Path, error: object) -> ErrorFields:
 
 
 def reports_failure(value: Mapping[str, Any]) -> bool:
-    """Return whether an object without any member of its dialect reports an error in a known shape.
+    """Return whether an object without members of its dialect has a known error shape.
 
-    The shapes are a gateway-specific error member, a flag that indicates failure, and an error status with a message.
+    The known shapes are a gateway-specific error member, a flag that indicates failure, and an error status with a
+    message.
     """
     if any(value.get(name) for name in _OWN) or value.get("success") is False or value.get("ok") is False:
         return True
@@ -130,10 +131,10 @@ def reports_failure(value: Mapping[str, Any]) -> bool:
 
 
 def is_notice(name: str) -> bool:
-    """Return whether an event name or a payload type shows that the payload reports the progress of a request.
+    """Return whether an event name or a payload type identifies a progress report of a request.
 
-    The name then contains a word of `_NOTICES` and no word that means failure. Such a payload is not an error of the
-    response, even if it reports that a tool failed.
+    The name of a progress report contains a word of `_NOTICES` and no word that means failure. A progress report is not
+    an error of the response, even if it reports that a tool failed.
     """
     words = re.split(r"[._\-:/]", name)
     failed = any(word in _FAILED or word.endswith("exception") for word in words)
@@ -141,12 +142,14 @@ def is_notice(name: str) -> bool:
 
 
 def is_stated(error: object) -> bool:
-    """Return whether the value of `error` is an object with a message or a code. It is then an error in any event."""
+    """Return whether the value of `error` is an object with a message or a code. Such an object is an error in every
+    kind of event.
+    """
     return is_object(error) and any(error.get(name) for name in ("message", "code"))
 
 
 def reports_success(value: Mapping[str, Any]) -> bool:
-    """Return whether the object reports success, in words or with a status or code that is 0 or 200 to 299."""
+    """Return whether the object reports success, either in words or with a status or code of 0 or 200 to 299."""
     sent = [value.get(name) for name in _STATUSES]
     zero = any(_is_status(one, 0) and not _is_status(one, 1) for one in sent)
     return zero or any(_is_status(one, 200) and not _is_status(one, 300) for one in sent) or _states_success(value)
@@ -155,7 +158,8 @@ def reports_success(value: Mapping[str, Any]) -> bool:
 def _states_success(value: Mapping[str, Any]) -> bool:
     """Return whether a status or the message of the object is `true` or a word such as `ok`.
 
-    The code may then be any number, because some gateways use codes of their own for success, such as 20000.
+    If the object states success in words, its code may be any number, because some gateways define their own codes for
+    success, such as 20000.
     """
     return any(
         sent is True or (isinstance(sent, str) and sent in _SUCCEEDED)
@@ -166,7 +170,7 @@ def _states_success(value: Mapping[str, Any]) -> bool:
 def is_bare(value: Mapping[str, Any]) -> bool:
     """Return whether the object has only one member: a string in `message`, or a usable `detail`.
 
-    Proxies and web frameworks send such errors.
+    Proxies and web frameworks send errors in this form.
     """
     match list(value):
         case ["detail"]:
@@ -180,7 +184,8 @@ def is_bare(value: Mapping[str, Any]) -> bool:
 def is_message(value: object) -> bool:
     """Return whether an object that no dialect defines has a message and no type.
 
-    Gateways send notices and errors in this form. It is an error if the response ends with it.
+    Gateways send notices and errors in this form. An object in this form is an error if it is the last object of the
+    response.
     """
     if not is_object(value) or value.get("type") is not None or reports_success(value):
         return False
@@ -188,12 +193,12 @@ def is_message(value: object) -> bool:
 
 
 def text_error(text: str) -> ErrorFields:
-    """Return an error whose message is the beginning of text that is not JSON."""
+    """Return an error for text that is not JSON. The message of the error is the beginning of the text."""
     return ErrorFields(None, None, text[:MAX_TEXT])
 
 
 def _first(payload: Payload, path: Path, error: Mapping[str, Any], paths: tuple[Path, ...]) -> str | None:
-    """Return the value at the first path in `paths` that leads to a usable value, as text, or None."""
+    """Return, as text, the value at the first path in `paths` that leads to a usable value, or None."""
     for path_of_field in paths:
         value = _lookup(error, path_of_field)
         if value is None or (path_of_field == ("detail",) and not _is_detail(value)):
@@ -205,14 +210,14 @@ def _first(payload: Payload, path: Path, error: Mapping[str, Any], paths: tuple[
 
 
 def _lookup(value: object, path: Path) -> object:
-    """Return the value at a path, or None if it is absent."""
+    """Return the value at a path, or None if the value is absent."""
     for name in path:
         value = value.get(name) if is_object(value) and isinstance(name, str) else None
     return value
 
 
 def _is_status(value: object, least: int) -> bool:
-    """Return whether the value is an integer, or a string of digits, that is negative or at least `least`."""
+    """Return whether the value is an integer or a string of digits, and is negative or at least `least`."""
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 18:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
@@ -221,7 +226,9 @@ def _is_status(value: object, least: int) -> bool:
 
 
 def _is_detail(value: object) -> bool:
-    """Return whether the value can be a framework's `detail`: a string, or a non-empty array (of validation errors)."""
+    """Return whether the value can be the `detail` of an error from a web framework: a string, or a non-empty array of
+    validation errors.
+    """
     return isinstance(value, str) or (is_array(value) and len(value) > 0)
 
 

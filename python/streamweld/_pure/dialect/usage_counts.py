@@ -1,6 +1,6 @@
 """Reads the token counts from a usage object, using the table of dotted paths in `_spec/dialects.json`.
 
-If a payload contains several usage objects, the caller decides which one is used.
+If a payload contains several usage objects, the caller selects the one to use.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Counts", "counts_of", "read_counts"]
 
-Counts = dict[str, tuple[tuple[str, ...], ...]]  # paths of each count; the first that leads to a number is used
+Counts = dict[str, tuple[tuple[str, ...], ...]]  # paths of each count; the first path that leads to a number is used
 
 
 def counts_of(table: Mapping[str, Sequence[str]]) -> Counts:

@@ -1,1 +1,3 @@
-"""JSON as streamweld accepts it: RFC 8259, at most 128 levels deep, no infinite numbers."""
+"""The JSON that streamweld accepts: RFC 8259, nested at most 128 levels deep, without numbers that overflow to
+infinity.
+"""

@@ -1,12 +1,13 @@
-# ruff: noqa: SLF001 (a copy of an automaton is made by the automaton)
-"""Validate JSON text that arrives in pieces: determine whether it is a prefix of JSON, one complete value, or broken.
+# ruff: noqa: SLF001 (the automaton copies its own private attributes)
+"""Validate JSON text that arrives in pieces. Determine whether the text is a prefix of JSON, one complete value, or
+broken.
 
-All JSON validation of this backend happens here: other modules build values, and this module defines what is valid and
-at which byte a text becomes invalid. It reads UTF-8 bytes and does not build values. Each byte is examined a bounded
-number of times, regardless of how the text is split.
+This module does all JSON validation of this backend. The module defines which text is valid, and at which byte a text
+becomes invalid. Its input is UTF-8, and other modules build the values. Each byte is examined a bounded number of
+times, regardless of how the text is split.
 
-A regular expression consumes tokens that lie entirely within one piece (a member, an element, a run of string text).
-The states handle tokens that span pieces.
+A regular expression consumes each member, element, or run of string text that lies entirely within one piece. The
+states handle tokens that span several pieces.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ MAX_DEPTH: Final = LIMITS["max_json_depth"] or 128
 
 
 class Automaton:
-    """Validates a text that arrives in pieces of any size. The final state does not depend on how the text is split."""
+    """Validates a text that arrives in pieces of any size. The final state does not depend on where the text is
+    split.
+    """
 
     __slots__ = (
         "_hex",
@@ -47,8 +50,9 @@ class Automaton:
 
     def __init__(self, max_depth: int | None = None) -> None:
         self.max_depth: int = MAX_DEPTH if max_depth is None else max_depth
-        # Number of bytes fed. If the text is broken: offset of the first byte that cannot belong to the value. For a
-        # number that is too big, this is the byte after the number, because more digits could follow until there.
+        # Number of bytes fed. If the text is broken, the offset of the first byte that cannot belong to the value. If a
+        # number is too big, the offset of the byte after the number, because the number is not known to be complete
+        # before that byte.
         self.pos: int = 0
         self.reason: Reason | None = None
         self.root: Root | None = None  # None until something other than whitespace has been seen
@@ -59,16 +63,16 @@ class Automaton:
         self._stack: int = 0  # one bit per level, innermost in the lowest bit; 1 is an object; an int is cheap to copy
         self._in_key: bool = False
         self._literal: bytes = b""  # rest of true, false or null
-        self._hex: int = 0  # value of the \u escape so far
+        self._hex: int = 0  # value of the \u escape digits that have been read
         self._hex_left: int = 0
         self._high: bool = False  # the preceding text is an escaped high surrogate
         self._number: Numeral = _NO_NUMBER
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict on the text so far.
+        """The verdict on the text that has been fed to the automaton.
 
-        A bare number is "prefix" until `finish`, because more digits may follow.
+        A number at the top level is a "prefix" until `finish` is called, because more digits may follow.
         """
         if self.reason is not None:
             return "broken"
@@ -76,7 +80,7 @@ class Automaton:
 
     @property
     def final(self) -> Verdict:
-        """The verdict if the text ended here."""
+        """The verdict that the text would have if it ended here."""
         return self.copy().finish()
 
     @property
@@ -103,19 +107,21 @@ class Automaton:
         return twin
 
     def after(self, data: bytes | str) -> Automaton:
-        """Return a copy that was also fed `data`, to test whether it can be appended."""
+        """Return a copy to which `data` has been fed, so that callers can test whether `data` can follow."""
         twin = self.copy()
         twin.feed(data)
         return twin
 
     def finish(self) -> Verdict:
-        """End the text, which completes a bare number. Unfinished text stays "prefix"."""
+        """End the text. The end of the text completes a number at the top level. Unfinished text stays "prefix"."""
         if self.depth == 0 and self._state in _NUMBER_CAN_END:
             self._end_number(self.pos)
         return self.verdict
 
     def feed(self, data: bytes | str) -> Verdict:
-        """Feed more bytes (a str is encoded as UTF-8) and return `verdict`. A broken state never changes."""
+        """Feed more bytes (a str is encoded as UTF-8) and return `verdict`. Once the text is broken, the state no
+        longer changes.
+        """
         if self.reason is not None:
             return "broken"
         if isinstance(data, str):
@@ -158,8 +164,9 @@ class Automaton:
         self.pos = base + end
         return self.verdict
 
-    # Each of these methods reads one token or a piece of it. Its argument is the offset of the first unparsed byte, and
-    # it returns the offset of the next unparsed byte. If the text breaks, it sets the state.
+    # Each of the following methods reads a token or a piece of a token. The argument `at` is the offset of the first
+    # unparsed byte, and the method returns the offset of the next unparsed byte. If the text is invalid, the method
+    # sets the state to broken.
 
     def _step(self, state: int, data: bytes, at: int) -> int:
         if _COLON <= state <= _END:
@@ -279,7 +286,9 @@ class Automaton:
         return at + 1
 
     def _after_high(self, data: bytes, at: int) -> int:
-        """Read the byte after an escaped high surrogate in a string. Only another escape can complete the pair."""
+        """Read the byte after an escaped high surrogate in a string. Only another escape can complete the surrogate
+        pair.
+        """
         if data[at] == _BACKSLASH:
             self._state = _ESCAPE
             return at + 1
@@ -314,13 +323,13 @@ class Automaton:
     def _unit(self, unit: int) -> None:
         """Process one complete escaped UTF-16 code unit."""
         is_low = 0xDC00 <= unit <= 0xDFFF
-        if is_low != self._high:  # a lone low surrogate, or a high one without its low one
+        if is_low != self._high:  # a low or high surrogate without its other half
             self.lone_surrogate = True
         self._high = 0xD800 <= unit <= 0xDBFF
         self._state = _STRING
 
     def _digits(self, state: int, data: bytes, at: int) -> int:
-        """Read part of a number: a run of digits, or the byte that starts its next part."""
+        """Read a part of a number: a run of digits, or the byte that starts the next part."""
         if state != _ZERO:
             stop = _skip(_DIGITS, data, at)
             if stop > at:
@@ -385,7 +394,7 @@ def _skip(pattern: re.Pattern[bytes], data: bytes, at: int) -> int:
     return at if run is None else run.end()
 
 
-# States: before a value, after `[`, after `{`, after a comma in an object, and so on.
+# The states of the automaton, such as before a value, after `[`, after `{`, or after a comma in an object.
 _VALUE, _FIRST, _FIRST_KEY, _KEY, _COLON, _AFTER, _END, _STRING, _ESCAPE, _HEX, _LITERAL = range(11)
 _MINUS, _ZERO, _INTEGER, _DOT, _FRACTION, _E, _E_SIGN, _EXPONENT = range(11, 19)
 _BROKEN: Final = 19
@@ -410,13 +419,13 @@ _KIND: Final[dict[int, Root]] = {
 _SPACE: Final = re.compile(rb"[ \t\n\r]*")
 _DIGITS: Final = re.compile(rb"[0-9]*")
 _HEX_DIGITS: Final = re.compile(rb"[0-9a-fA-F]*")
-# String text with its escapes. A surrogate escape matches only together with its pair, so that the states handle every
-# unpaired surrogate. The repetition count bounds the engine's memory.
+# String text with its escapes. An escaped surrogate matches only as part of a pair, so that the states handle every
+# unpaired surrogate. The limited repetition count bounds the memory of the regex engine.
 _BODY: Final = re.compile(
     rb'[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u(?:[0-9a-cA-CefEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}'
     rb'|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))[^"\\\x00-\x1f]*){0,64}'
 )
-# A number of this form is neither an integer outside 64 bits nor an overflow.
+# A number that matches is neither an integer outside 64 bits nor a float that overflows.
 _SCALAR: Final = (
     rb'(?:"[^"\\\x00-\x1f]*"|-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,2})?|true|false|null)'
 )

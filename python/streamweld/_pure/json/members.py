@@ -1,6 +1,6 @@
 """Extract unmodeled payload members as raw JSON text, and join them into one JSON object.
 
-Each dialect passes in the members that it models. No values are built.
+Each dialect passes in the members that it models. The values of the members are not parsed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Raw", "as_object", "compact", "leftovers", "may_remember"]
 
 Raw = dict[str, str]  # member -> its text on the wire
 
-# The sender chooses the keys, so the number and length of remembered members must be limited.
+# The sender chooses the keys, so the number and the length of stored members must be limited.
 _REMEMBERED = 64
 _LONGEST_KEY = 256  # in characters
 _LONGEST = 4096
@@ -27,7 +27,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[ \t\r\n]+')
 
 
 def leftovers(payload: Payload, path: Path, value: Mapping[str, Any], modelled: frozenset[str]) -> Raw:
-    """Return the unmodeled members of one object in wire order. Members with the value null are omitted."""
+    """Return the unmodeled members of one object, in wire order. Members whose value is null are omitted."""
     if modelled.issuperset(value):
         return {}
     if all(value[key] is None for key in value.keys() - modelled):
@@ -37,9 +37,9 @@ def leftovers(payload: Payload, path: Path, value: Mapping[str, Any], modelled: 
 
 
 def may_remember(known: Raw, key: str, raw: str) -> bool:
-    """Return True if the member may be remembered, so that it is emitted only once.
+    """Return True if the member may be stored, so that it is emitted again only if it changes.
 
-    If a known member has become too long, its value is discarded.
+    If the new value of a stored member is too long, the stored value is discarded.
     """
     if len(raw) <= _LONGEST and len(key) <= _LONGEST_KEY:
         return key in known or len(known) < _REMEMBERED
@@ -49,12 +49,12 @@ def may_remember(known: Raw, key: str, raw: str) -> bool:
 
 
 def as_object(members: Mapping[str, str]) -> str | None:
-    """Join members into one raw JSON object. Returns None if there are none."""
+    """Join members into the text of one JSON object. Return None if there are no members."""
     if not members:
         return None
     return "{" + ",".join(f"{json.dumps(key)}:{raw}" for key, raw in members.items()) + "}"
 
 
 def compact(raw: str) -> str:
-    """Return a JSON text without the whitespace between its tokens."""
+    """Return a JSON text without whitespace between its tokens."""
     return _TOKEN.sub(lambda found: found[0] if found[0][0] == '"' else "", raw)

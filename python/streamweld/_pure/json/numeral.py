@@ -6,11 +6,13 @@ from typing import Final, NamedTuple
 
 
 class Numeral(NamedTuple):
-    """Size of one number token of any length. It is immutable, so copies of the automaton can share it."""
+    """The size of a number token, which may have any length. The object is immutable, so copies of the automaton can
+    share it.
+    """
 
     negative: bool = False
-    integer_digits: int = 0  # 0 for a zero before the point
-    # The first digits, starting with the first nonzero digit, on both sides of the decimal point.
+    integer_digits: int = 0  # 0 if the only digit before the point is a zero
+    # The first significant digits, beginning with the first nonzero digit, on both sides of the decimal point.
     significant: bytes = b""
     leading_zeros: int = 0  # number of zeros after the point and before the first significant digit
     exponent: int = 0
@@ -47,7 +49,7 @@ class Numeral(NamedTuple):
     def overflows_double(self) -> bool:
         """Return True if the nearest double is infinity.
 
-        The result is exact, because the first 309 digits are compared.
+        The result is exact, because up to 309 digits are compared.
         """
         if not self.significant:
             return False
@@ -59,7 +61,9 @@ class Numeral(NamedTuple):
 
 
 def exact_int(digits: str) -> int:
-    """Convert an integer token of any length. `int()` rejects more than 4,300 digits and takes quadratic time."""
+    """Convert an integer token of any length. The built-in `int()` rejects more than 4,300 digits, and takes quadratic
+    time.
+    """
     if len(digits) <= _DIRECT:
         return int(digits)
     negative = digits.startswith("-")
@@ -85,7 +89,7 @@ def exact_int(digits: str) -> int:
 
 
 def exact_digits(value: int) -> str:
-    """Return the digits of an integer of any length. `str()` rejects more than 4,300 digits."""
+    """Return the digits of an integer of any length. The built-in `str()` rejects more than 4,300 digits."""
     pieces: list[str] = []
     rest = abs(value)
     while rest >= _PIECE:
@@ -95,7 +99,7 @@ def exact_digits(value: int) -> str:
     return "".join(reversed(pieces))
 
 
-# The lowest limit that sys.set_int_max_str_digits accepts is 640 digits, so int() works up to that length in every
+# `sys.set_int_max_str_digits` does not accept a limit below 640 digits, so `int()` works up to this length in every
 # process.
 _DIRECT: Final = 640
 _PIECE: Final = 10**_DIRECT

@@ -1,8 +1,8 @@
-"""Parse one JSON object while its text arrives: the value so far, the open string, and the changes.
+"""Parse one JSON object while its text arrives. Provide the partial value, the open string, and the changes.
 
 The automaton validates the text, so this module only finds tokens. Each character is examined a bounded number of
-times, regardless of how the text was split. Incomplete values are not guessed: a number that may continue, a key
-without its value and an incomplete escape are omitted until they are complete.
+times, regardless of how the text is split. Incomplete values are not guessed. A number that may continue, a key without
+its value, and an incomplete escape are omitted until they are complete.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Path: TypeAlias = tuple[str | int, ...]
 class ArgumentsChange(NamedTuple):
     """One change of the arguments.
 
-    `fragment`: text was appended to the unfinished string at `path`; `value` is that text. `value`: the value at `path`
-    is finished and does not change unless a `reset` follows. For a string, it is the concatenation of the fragments. A
-    list or an object is reported after its contents. `reset`: all earlier changes are void; the corrected arguments
-    follow.
+    The kind `fragment` means that text was appended to the unfinished string at `path`; the field `value` is that text.
+    The kind `value` means that the value at `path` is finished, and changes only if a `reset` follows. The value of a
+    string is the concatenation of its fragments. A list or an object is reported after its contents. The kind `reset`
+    means that all earlier changes are invalid, and that the corrected arguments follow.
     """
 
     kind: Literal["fragment", "value", "reset"]
@@ -43,15 +43,15 @@ class OpenString(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The string so far, joined on each access."""
+        """The received text of the string, which is joined on each access."""
         return "".join(self.fragments)
 
 
 class PartialObject:
-    """Parse an object from text that is fed in pieces of any size and may end anywhere.
+    """Parse an object from text that arrives in pieces of any size and may end anywhere.
 
     Args:
-        number: parses a number token. If it raises JsonFault, the parsing ends.
+        number: a function that parses a number token. If the function raises JsonFault, the parsing ends.
     """
 
     __slots__ = (
@@ -103,7 +103,7 @@ class PartialObject:
             self.is_broken = True
 
     def complete_tail(self) -> None:
-        """Store the open string as if it ended here. No more text may be fed after that."""
+        """Store the open string as if it ended here. Do not feed more text after this call."""
         if self.tail is not None:
             self._add(self.tail.text)
 
@@ -176,7 +176,7 @@ class PartialObject:
         self.changes.append(ArgumentsChange("value", tail.path, value))
 
     def _show(self) -> None:
-        """Report the text of the open string that arrived since the last change."""
+        """Report the text of the open string that has arrived since the last change."""
         text = _unescape("".join(self._pieces))
         self._pieces.clear()
         if text:
@@ -189,7 +189,7 @@ class PartialObject:
         if run is not None:
             self._pieces.append(run[0])
             at = run.end()
-        # More digits may follow a number; a literal is complete with its last letter.
+        # A number may still continue at the end of the text, but a literal is complete with its last letter.
         ended = at < len(text)
         token = "".join(self._pieces) if ended or self._pieces[0][0] in "tfn" else ""
         if not ended and token not in _WORDS:
@@ -235,7 +235,7 @@ def _unescape(text: str) -> str:
 
 
 def _is_escaped(text: str, at: int) -> bool:
-    """Return True if the backslash at `at` is itself escaped."""
+    """Return True if the backslash at `at` is escaped itself."""
     start = at
     while start and text[start - 1] == "\\":
         start -= 1
@@ -245,6 +245,7 @@ def _is_escaped(text: str, at: int) -> bool:
 _WORDS: Final = {"true": True, "false": False, "null": None}
 _SEPARATOR: Final = re.compile(r"[ \t\n\r,:]*")
 _SCALAR: Final = re.compile(r"[^ \t\n\r,\]}]+")
-# Characters and whole escapes of a string. Possessive, so that the engine stores no backtracking positions.
+# A run of characters and complete escapes in a string. The quantifiers are possessive, so that the regex engine does
+# not store backtracking positions.
 _RUN: Final = re.compile(r'(?:[^"\\]++|\\(?:[^u]|u[0-9a-fA-F]{4}))++')
 _HIGH_AT_END: Final = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")

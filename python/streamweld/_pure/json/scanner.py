@@ -1,7 +1,8 @@
-"""Parse JSON payloads for the decoders: values, raw text of members, big integers and duplicate keys.
+"""Parse JSON payloads for the decoders. Provide their values, the raw text of members, big integers, and duplicate
+keys.
 
-All payloads of this backend are parsed here. The automaton defines what is valid. The standard library's scanner is
-used only for input that both parse identically.
+This module parses all payloads of this backend. The automaton defines which text is valid. The scanner of the standard
+library is used only for input that it treats exactly like the automaton.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ Span = tuple[int, int]
 class JsonFault(ValueError):
     """The text is not one JSON value.
 
-    `reason` is "incomplete", "syntax", "too_deep", "too_many" or "number_too_big"; `pos` is a byte offset in the UTF-8
-    text, as reported by the automaton.
+    `reason` is "incomplete", "syntax", "too_deep", "too_many", or "number_too_big". `pos` is the byte offset in the
+    UTF-8 text that the automaton reports.
     """
 
     def __init__(self, reason: str, pos: int) -> None:
@@ -37,7 +38,7 @@ class JsonFault(ValueError):
 
 
 class BigInteger:
-    """An integer outside [-2^63, 2^64-1] in a payload, as text. Only ids may have such a value."""
+    """An integer outside [-2^63, 2^64-1] in a payload, as text. A `BigInteger` is accepted only as an id."""
 
     __slots__ = ("text",)
 
@@ -55,14 +56,14 @@ class BigInteger:
 
 
 class Walked(NamedTuple):
-    """Keys of the lists whose elements are decoded one by one, and of the objects that contain such lists."""
+    """Keys of the lists whose elements are decoded individually, and of the objects that contain these lists."""
 
     lists: frozenset[str]
     objects: frozenset[str]
 
 
 class Payload:
-    """One parsed payload. Strings in `value` keep unpaired escaped surrogates."""
+    """One parsed payload. The strings in `value` may contain unpaired surrogates."""
 
     __slots__ = ("_duplicates_of", "_spans", "duplicates", "overflow", "text", "value")
 
@@ -71,12 +72,12 @@ class Payload:
         self.value = value
         self.overflow = overflow  # whether the payload contains a BigInteger
         self.duplicates = duplicates  # path of each duplicate key, including the key; its last value is used
-        # Duplicates by the first step of their path; filled on demand.
+        # Duplicates by the first step of their path. The dictionary is filled on demand.
         self._duplicates_of: dict[str | int, list[Path]] = {}
         self._spans: dict[Path, dict[str | int, Span]] = {}  # spans of the containers that were queried
 
     def raw(self, *path: str | int) -> str | None:
-        """Return the text of the member at `path` as sent, or None.
+        """Return the raw text of the member at `path`, or None if it is absent.
 
         If a key is repeated, the last value is returned.
         """
@@ -93,15 +94,15 @@ class Payload:
         return [path for path in self._duplicates_of.get(base[0], ()) if path[: len(base)] == base]
 
     def members(self, *path: str | int) -> dict[str, str]:
-        """Return the key and the text, as sent, of each member of the object at `path`, in wire order.
+        """Return the key and the raw text of each member of the object at `path`, in wire order.
 
-        Returns {} if the value is not an object. A repeated key has the position of its last value.
+        Return {} if the value is not an object. A repeated key has the position of its last value.
         """
         text = self.text
         return {key: text[start:end] for key, (start, end) in self._inside(path).items() if isinstance(key, str)}
 
     def elements(self, *path: str | int) -> list[str]:
-        """Return the text of each element of the array at `path`, as sent; [] if it is not an array."""
+        """Return the raw text of each element of the array at `path`, or [] if the value is not an array."""
         text = self.text
         return [text[start:end] for key, (start, end) in self._inside(path).items() if isinstance(key, int)]
 
@@ -112,7 +113,7 @@ class Payload:
         return start, value_end(self.text, start)
 
     def _inside(self, path: Path) -> dict[str | int, Span]:
-        """Return the spans of the members or elements at `path`, computed once."""
+        """Return the spans of the members or elements at `path`. The spans are computed only once."""
         known = self._spans.get(path)
         if known is None:
             span = self._span(path) if path else (_skip_space(self.text, 0), 0)
@@ -125,9 +126,9 @@ def parse(
 ) -> Payload:
     """Parse one complete payload, or raise JsonFault. Invalid UTF-8 in bytes is replaced.
 
-    `max_depth` can only lower the depth limit, so that no parser of this backend accepts deeper texts than another.
-    `max_values` limits two numbers: the commas and opening brackets, before any value is built, and the weighted
-    elements in the lists of `walked`.
+    `max_depth` can only lower the depth limit, so that all parsers of this backend have the same upper limit.
+    `max_values` limits two numbers. The first is the number of commas and opening brackets, which is checked before any
+    value is built. The second is the weighted number of elements in the lists of `walked`.
     """
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
     if max_values is not None and len(text) > max_values and has_more_values(text, max_values):
@@ -135,7 +136,7 @@ def parse(
     payload = _parse_whole(data, text, max_depth)
     if max_values is not None and walked is not None:
         most = max_values // _WEIGHT
-        # An element takes at least two characters.
+        # An element, with its separator, takes at least two characters.
         if len(text) // 2 > most and (_repeats(payload, walked) or _entries(payload.value, walked) > most):
             raise JsonFault("too_many", 0)
     return payload
@@ -147,7 +148,7 @@ def _parse_whole(data: bytes | str, text: str, max_depth: int | None) -> Payload
         value = _parse_plain(text)
     except (_NotPlain, ValueError, RecursionError):
         return _parse_checked(data, text, depth)
-    # The depth of a text is at most its number of opening brackets, so the depth of most payloads need not be computed.
+    # The depth of a text cannot exceed its number of opening brackets, so the depth of most payloads is not computed.
     if text.count("{") + text.count("[") > depth:
         _check(data, depth)
     return Payload(text, value)
@@ -156,14 +157,14 @@ def _parse_whole(data: bytes | str, text: str, max_depth: int | None) -> Payload
 def _repeats(payload: Payload, walked: Walked) -> bool:
     """Return True if the key of a list in `walked`, or of an object that contains such a list, is duplicated.
 
-    Only the last value would be counted.
+    A text with such a duplicate key must be rejected, because only the last value of the key would be counted.
     """
     keys = walked.lists | walked.objects
     return any(all(isinstance(step, int) or step in keys for step in path) for path in payload.duplicates)
 
 
 def _entries(value: object, walked: Walked) -> int:
-    """Count the elements of the lists that are decoded one by one. `value` itself may be such a list."""
+    """Count the elements of the lists whose elements are decoded individually. `value` itself may be such a list."""
     if is_array(value):
         return len(value) + sum([_entries(item, walked) for item in value if is_object(item)])
     if not is_object(value):
@@ -212,11 +213,12 @@ def _integer(digits: str) -> int | BigInteger:
     return value if -(1 << 63) <= value < 1 << 64 else BigInteger(digits)
 
 
-# The fast path: the C scanner, with hooks that abort where the automaton accepts less than the C scanner does.
+# The fast path uses the C scanner of the standard library. The hooks of this scanner abort if the payload contains
+# something that the automaton may reject or must record.
 
 
 class _NotPlain(Exception):
-    """Raised if a payload needs the slow path."""
+    """Raised if a payload requires the slow path."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -249,12 +251,12 @@ _parse_plain: Final[Callable[[str], Any]] = json.JSONDecoder(
 ).decode
 
 
-# The slow path, for text that the automaton has validated as one value. It is not recursive, and reports duplicate
-# keys.
+# The slow path parses text that the automaton has validated as one value. The slow path is not recursive, and it
+# reports duplicate keys.
 
 
 class _Open:
-    """An unfinished container: `members` of an object, `items` of an array."""
+    """An unfinished object or array. `members` is used for an object, and `items` for an array."""
 
     __slots__ = ("items", "key", "members")
 
@@ -268,7 +270,7 @@ class _Open:
         return len(self.items) if self.members is None else self.key
 
     def put(self, value: Any) -> bool:
-        """Store the next value. Return True if its key is a duplicate."""
+        """Store the next value of the container. Return True if the key of the value is a duplicate."""
         if self.members is None:
             self.items.append(value)
             return False
@@ -301,7 +303,7 @@ def build(text: str, *, integer: Callable[[str], Any], duplicates: list[Path] | 
             token = _take(_NUMBER, text, at)
             value = integer(token) if _INTEGER.fullmatch(token) else float(token)
             at += len(token)
-        # A value is complete: store it in its container, and close the containers that end here.
+        # The value is complete. Store the value in its container, and close the containers that end here.
         while stack:
             if stack[-1].put(value) and duplicates is not None:
                 duplicates.append(tuple(container.path_step for container in stack))
@@ -329,7 +331,8 @@ def _key(text: str, at: int) -> tuple[str, int]:
     return key, _skip_space(text, _skip_space(text, at) + 1)
 
 
-# Spans in a valid text. The scanner builds the values that it skips, which is still much faster than a loop in Python.
+# The following functions find spans in a valid text. The scanner builds the values that it skips, but this is still
+# much faster than a loop in Python.
 
 _scan: Final = json.JSONDecoder().raw_decode
 
@@ -357,7 +360,7 @@ def value_end(text: str, at: int) -> int:
 
 
 def _spans(text: str, at: int) -> dict[str | int, Span]:
-    """Return the spans of the members or elements of the container at `at`; {} for any other value."""
+    """Return the spans of the members or elements of the container at `at`, or {} if the value is not a container."""
     if text[at] == "{":
         return _member_spans(text, at + 1)
     return _element_spans(text, at + 1) if text[at] == "[" else {}
@@ -412,7 +415,9 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def has_lone_surrogate(text: str) -> bool:
-    """Return True if a str contains an unpaired surrogate. The scanner joins pairs into one code point."""
+    """Return True if the text contains an unpaired surrogate. The scanner has already joined pairs into one code
+    point.
+    """
     return not text.isascii() and _SURROGATE.search(text) is not None
 
 
@@ -425,12 +430,12 @@ def replace_lone_surrogates(text: str) -> str:
 
 
 def between_halves(text: str) -> str:
-    """Return the text without a surrogate half at either end, because adjacent text may complete the pair."""
+    """Return the text without surrogate halves at its ends, because adjacent text may complete their pairs."""
     return split_halves(text)[1]
 
 
 def split_halves(text: str) -> tuple[str, str, str]:
-    """Return the low surrogate at the start, the text in between, and the high surrogate at the end."""
+    """Split the text into the low surrogate at its start, the text in between, and the high surrogate at its end."""
     start = 1 if "\udc00" <= text[:1] <= "\udfff" else 0
     end = len(text) - 1 if "\ud800" <= text[-1:] <= "\udbff" else len(text)
     return text[:start], text[start:end], text[end:]
@@ -445,9 +450,10 @@ _BLANK: Final = frozenset(" \t\n\r")
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _NUMBER: Final = re.compile(r"[-+0-9.eE]+")
 _INTEGER: Final = re.compile(r"-?[0-9]+")
-# A member of a valid object, with the comma before it: its key, and its value unless it is a container or has escapes.
+# Matches a member of a valid object, with the comma before it. Captures the key, and the value unless it is a container
+# or has escapes.
 _MEMBER: Final = re.compile(r'[ \t\n\r]*(?:,[ \t\n\r]*)?"([^"\\]*)"[ \t\n\r]*:[ \t\n\r]*("[^"\\]*"|[-+0-9.a-zE]+)?')
-_WEIGHT: Final = 32  # how many values one element counts as, because an element takes far more memory than its text
+_WEIGHT: Final = 32  # number of values that one element counts as; an element takes far more memory than its text
 _COUNTED: Final = re.compile(r'[,\[{]+|"[^"\\]*+(?:\\.?[^"\\]*+)*+"?', re.DOTALL)  # a string may be unterminated
 _QUOTE_OR_BRACKET: Final = re.compile(r'["{}\[\]]')
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")

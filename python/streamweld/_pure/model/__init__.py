@@ -1,1 +1,3 @@
-"""Data types that every layer shares: deltas, output and finish reasons. The types contain no rules about streams."""
+"""Data types that all layers share: deltas, output, and finish reasons. The rules for interpreting streams are in other
+packages.
+"""

@@ -1,6 +1,6 @@
 """Wire deltas: the values that a decoder passes to the assembler, for any dialect.
 
-The decoder normalizes the values: absent, null and blank members are None.
+The decoder normalizes the values, so that absent, null, and blank members are None.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ ItemKind = Literal["message", "reasoning", "call"]  # the kind of an item
 class Fragment:
     """One fragment of a tool call: an element of a list of tool-call deltas."""
 
-    index: int | None = None  # None if the fragment has no index or an unusable one
-    index_raw: str | None = None  # the text of an unusable index, as received
+    index: int | None = None  # None if the fragment has no index or an unusable index
+    index_raw: str | None = None  # the received text of an unusable index
     has_index_key: bool = False  # the fragment has a member `index`, which may be null
     id: str | None = None
     name: str | None = None
@@ -33,31 +33,31 @@ class Fragment:
     legacy: bool = False  # the fragment comes from the legacy member `function_call`
     custom: bool = False  # the tool is free-form (custom): the arguments are plain text
     metadata: str | None = None  # unmodeled members of the fragment, as the text of a JSON object
-    misses_arguments: bool = False  # the fragment has no arguments, but a member that was not read may contain them
+    misses_arguments: bool = False  # the fragment has no arguments, but an unknown member may contain them
 
 
 @dataclass(slots=True, frozen=True)
 class Address:
     """The ids and indexes that a delta contains to identify its item. An address may be wrong, so the assembler also
-    considers other evidence. Used by dialects that open and close their items.
+    considers other evidence. Dialects that open and close their items use addresses.
     """
 
     item_id: str | None = None  # id of a Responses output item, or of an AI SDK text or reasoning block
     call_id: str | None = None  # `call_id`, `tool_use` id or `toolCallId`
     index: int | None = None  # `output_index`, or the index of a content block
     sub: int | None = None  # `content_index` or `summary_index` inside the item
-    # Item id to report in events, if it differs from the id that links the deltas. The AI SDK numbers its blocks and
-    # sends the provider's item id separately. This id is not used to find the item.
+    # Item id to report in events, if it differs from the id that links the deltas. The AI SDK numbers its blocks, and
+    # sends the item id of the provider separately. The public id is not used to find the item.
     public_id: str | None = None
 
 
 class CallEnding(Enum):
-    """How complete the call is, according to the event that closes it."""
+    """How complete a call is, according to the event that closes the call."""
 
     WHOLE = auto()
     CUT = auto()  # the call was cut off; it is complete only if its arguments are complete JSON
-    OPEN = auto()  # in progress: complete if the response ends with success, otherwise as CUT
-    OPEN_OBJECT = auto()  # as OPEN; if the response ends with success, the closing brace is added to the arguments
+    OPEN = auto()  # in progress; complete if the response ends with success, otherwise like CUT
+    OPEN_OBJECT = auto()  # like OPEN, but success adds the closing brace to the arguments
 
 
 class ListedPart(NamedTuple):
@@ -74,8 +74,8 @@ class ListedPart(NamedTuple):
 
 @dataclass(slots=True)
 class Usage:
-    """Token counts. A count is None if the gateway did not send it. `raw` is the usage object as received, as JSON
-    text.
+    """Token counts. A count is None if the gateway did not send it. `raw` is the JSON text of the received usage
+    object.
     """
 
     input_tokens: int | None = None
@@ -87,7 +87,9 @@ class Usage:
     raw: str | None = None
 
     def is_blank(self) -> bool:
-        """Return True if every count is absent or zero. Such counts never replace earlier ones."""
+        """Return True if every count is absent or zero. Counts that are all absent or zero never replace earlier
+        counts.
+        """
         return not (
             self.input_tokens
             or self.output_tokens

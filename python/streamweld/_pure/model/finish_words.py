@@ -1,9 +1,9 @@
-"""Maps the finish reasons of all dialects, in any spelling, to streamweld's finish reasons.
+"""Maps the finish reasons of all dialects, in any spelling, to the finish reasons of streamweld.
 
 Gateways forward the finish reasons of their upstream API, sometimes in capitals or camel case. A reason is looked up in
-the dialect's own table with its exact spelling, then in the same table ignoring case and separators, then in the tables
-of the other dialects. A reason with a detail (`content_filter: RECITATION`) is looked up as a whole, then without the
-detail.
+three steps: in the table of its dialect with the exact spelling, in the same table without regard to case and
+separators, and in the tables of the other dialects. A reason with a detail, such as `content_filter: RECITATION`, is
+first looked up as a whole, and then without the detail.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONGEST = 64  # maximum length in bytes of a finish reason that is looked up re
 def meaning(dialect: str, raw: str) -> Meaning | None:
     """Return the meaning of the finish reason, or None if no table contains it.
 
-    The meaning "natural" stands for a normal end: `stop`, or `tool_calls` if there are calls.
+    The meaning "natural" is a normal end, which becomes `tool_calls` if there are calls and `stop` otherwise.
     """
     known: Meaning | None = DIALECTS[dialect]["finish"].get(raw)
     if known is None and len(raw) <= _LONGEST and raw.isascii():
@@ -34,7 +34,7 @@ def meaning(dialect: str, raw: str) -> Meaning | None:
     reason, colon, _ = raw.partition(":")
     if known is not None or not colon:
         return known
-    # A reason that means success is not used without its detail, because the detail may contradict it.
+    # A reason that means success is not used without its detail, because the detail may contradict the reason.
     known = meaning(dialect, reason)
     return None if known in ("stop", "tool_calls", "natural") else known
 
@@ -43,7 +43,8 @@ def meaning(dialect: str, raw: str) -> Meaning | None:
 def _folded(dialect: str) -> dict[str, Meaning]:
     """Return the finish reasons of all dialects in lower case and without separators.
 
-    The dialect's own reasons take precedence over the others, which are added in order of dialect name.
+    The reasons of the dialect itself take precedence. The reasons of the other dialects are added in the order of the
+    dialect names.
     """
     tables = {name: facts["finish"] for name, facts in sorted(DIALECTS.items()) if "finish" in facts}
     out: dict[str, Meaning] = {}

@@ -1,6 +1,6 @@
-"""A set of numbers that also reports which numbers were added since the last query.
+"""A set of numbers that can return the numbers added since the last query.
 
-Copying the whole set for each event would take quadratic time in streams with many items.
+Returning the whole set for each event would take quadratic time in streams with many items.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["NumberSet"]
 
 
 class NumberSet:
-    """A set of numbers. It also lists the numbers added since the last query, in order of arrival."""
+    """A set of numbers that can list the numbers added since the last query, in order of arrival."""
 
     __slots__ = ("_fresh", "_seen")
 

@@ -1,8 +1,8 @@
 """Emits events and diagnostics, and raises an exception for each diagnostic that the policy raises.
 
-`Output` stores the byte offset and ordinal of the current payload, which the parser sets, and the policy's action for
-each code. Events are passed to a sink, or else collected in a list until the parser takes them. Diagnostics are stored
-up to `max_diagnostics`; those beyond it are only counted.
+`Output` stores the byte offset and the ordinal of the current payload, which the parser sets, and the action of the
+policy for each code. Events are passed to a sink. Without a sink, they are collected in a list until the parser takes
+them. Up to `max_diagnostics` diagnostics are stored, and further diagnostics are only counted.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 RAW_HEAD = 256
 # Maximum number of notes (diagnostics and `Unknown` events) per payload. Without this limit, a small payload could
-# cause very many notes.
+# cause a very large number of notes.
 MAX_NOTES = 1024
 _DETAIL = 256  # maximum length of a diagnostic's detail, in characters; the sender's names and paths have any length
 
 
 @dataclass(slots=True)
 class AddedPart:
-    """A content part of an item: its type, and the number of its annotations."""
+    """The type of a content part of an item, and the number of its annotations."""
 
     kind: str | None
     annotations: int
@@ -39,7 +39,7 @@ class AddedPart:
 
 @dataclass(slots=True)
 class AddedItem:
-    """An output item, as clients store it when it opens."""
+    """An output item, in the form that clients store when the item opens."""
 
     kind: str | None
     id: str | None
@@ -47,12 +47,12 @@ class AddedItem:
     parts: list[AddedPart]
     summaries: int
     before: int = 0  # number of earlier items that had the same index
-    earlier: AddedItem | None = None  # the last of the earlier items
+    earlier: AddedItem | None = None  # the most recent of the earlier items
     is_done: bool = False  # the item was completed
 
 
 class Output:
-    """Receives the events and diagnostics of one stream, and the facts about the wire that repair needs."""
+    """Receives the events and diagnostics of one stream, and facts about the received payloads that repair needs."""
 
     __slots__ = (
         "_actions",
@@ -109,24 +109,24 @@ class Output:
         self.faulted = False  # an exception will be raised, so later diagnostics are recorded instead of raised
         self.silent = False  # no event objects are created, but diagnostics are stored
         self.sink: Callable[[Event], None] | None = None  # receives each event; None: events are collected in `events`
-        # Called after each element of an array has been read.
+        # A function that is called after each element of an array has been read.
         self.on_element: Callable[[], None] | None = None
-        # The exception to raise after the current payload. The sink sets it to reject further input.
+        # The exception to raise after the current payload. The sink sets this exception to reject further input.
         self.refusal: errors.StreamError | None = None
-        # Called with the index and the received item when the stream closes an item.
+        # A function that is called when the stream closes an item. Its arguments are the index and the received item.
         self.on_item: Callable[[int, Mapping[str, Any]], None] | None = None
-        # Called with the tools of the request, if the response repeats them.
+        # A function that is called with the tools of the request, if the response repeats them.
         self.on_request_tools: Callable[[object], None] | None = None
-        # Called with content that no event type can contain.
+        # A function that is called with content that no event type can contain.
         self.on_unmodelled: Callable[[Unmodelled], None] | None = None
-        # The values (custom, provider_executed) of the current ToolCallStarted event. Encoders need them, but the event
-        # does not contain them.
+        # The values (custom, provider_executed) of the current ToolCallStarted event. Encoders need these values, but
+        # the event does not contain them.
         self.opening: tuple[bool, bool] = (False, False)
         # Wire address of the part that the current Started event opens: index of the item, index inside the item, and
         # item id.
         self.address: tuple[int | None, int | None, str | None] = (None, None, None)
-        # A fact about the wire that no event contains. Repair uses these facts to decide which payloads it passes
-        # through unchanged.
+        # The following attributes are facts about the received payloads that no event contains. Repair uses them to
+        # decide which payloads pass through unchanged.
         self.misread = False  # clients of the dialect would misread one of the payloads
         self.emptied = False  # a payload that clients do not expect produced no events
         self.rejected: int | None = None  # ordinal of the last payload that clients would reject
@@ -139,10 +139,10 @@ class Output:
         self.why = ""  # the first reason to change a payload, if no diagnostic reports a reason
         self.choices = NumberSet()  # the choices that payloads contained
         self.announced = NumberSet()  # indexes of items that were opened without a part
-        self.closed = NumberSet()  # the parts that were closed, or that get no more text
+        self.closed = NumberSet()  # the parts that were closed, or whose text is complete
         self.ended = NumberSet()  # the parts whose item was closed
         self.sequence: int | None = None  # sequence number of the last event
-        self.added: dict[int, AddedItem] = {}  # the opened items by index, as clients store them
+        self.added: dict[int, AddedItem] = {}  # the opened items by index, in the form that clients store
         self.created: tuple[str | None] | None = None  # response id in the opening event, if it has arrived
         self.reasons = NumberSet()  # choices that received a finish reason
         self.counted = 0  # how many times token counts were received
@@ -160,8 +160,8 @@ class Output:
             self.events.append(event)
 
     def end_payload(self) -> None:
-        """Report how many notes of the payload were dropped, if any. Then raise the sink's exception, if it has set
-        one.
+        """If notes of the payload were dropped, report their number. Then raise the exception that the sink has set, if
+        any.
         """
         self._noted = 0  # do not limit the diagnostics that repair adds for this payload
         if self.left_out:
@@ -187,10 +187,10 @@ class Output:
         self.why = self.why or why
 
     def leave_out(self, why: str) -> None:
-        """Mark the current payload as one that clients would reject and that contains nothing for them, so that repair
-        drops it.
+        """Mark the current payload so that repair drops it. Clients would reject the payload, and it contains no data
+        that they use.
 
-        An `Unknown` event may have been emitted for it. `why`: as for `mark_misread`.
+        An `Unknown` event may have been emitted for the payload. `why`: the same as in `mark_misread`.
         """
         self.emptied = True
         self.why = self.why or why
@@ -203,7 +203,7 @@ class Output:
     def element(self) -> None:
         """Record that the payload is an element of an array, which clients do not expect.
 
-        More elements may be read before the repairer decides what to pass through.
+        More elements may follow before repair decides which bytes pass through.
         """
         self.mend()
         if self.on_element is not None:
@@ -212,7 +212,7 @@ class Output:
     def rename(self, name: str) -> None:
         """Record that clients would interpret the current payload correctly if its event had this name.
 
-        Called only for payloads that were not buffered during detection.
+        This method is called only for payloads that were not buffered while the dialect was detected.
         """
         self.name = name
 
@@ -232,12 +232,12 @@ class Output:
         self.announced.add(index)
 
     def keep(self, content: Unmodelled) -> None:
-        """Pass on content that no event type can contain."""
+        """Pass content that no event type can contain to the repair stage."""
         if self.on_unmodelled is not None:
             self.on_unmodelled(content)
 
     def diagnose(self, code: str, part: int | None = None, detail: str = "") -> None:
-        """Record a diagnostic. If the policy raises its code, raise the exception instead."""
+        """Record a diagnostic. If the policy raises this code, raise the exception instead."""
         known = CODES[code]
         detail = detail[:_DETAIL]
         self.misread = self.misread or known.mends == "stream"
@@ -262,7 +262,7 @@ class Output:
 
     def _notes(self) -> bool:
         """Count a diagnostic or an `Unknown` event. Return False if the current payload has already caused `MAX_NOTES`
-        of them.
+        diagnostics and `Unknown` events.
         """
         if self._noted_at != self.ordinal:
             self._noted_at, self._noted = self.ordinal, 0
@@ -276,7 +276,7 @@ class Output:
     def fault(self, name: str, rule: str, detail: str = "", **own: Any) -> errors.StreamError:
         """Create an exception from `streamweld.errors` with the byte offset and ordinal of the current payload.
 
-        `own`: the fields that are specific to its class.
+        `own`: the fields that are specific to the exception class.
         """
         made: errors.StreamError = getattr(errors, name)(
             rule=rule,
@@ -289,5 +289,7 @@ class Output:
         return made
 
     def limit(self, name: str, limit: int) -> errors.StreamError:
-        """Create the exception for an exceeded limit. `observed` is limit + 1, regardless of the chunk sizes."""
+        """Create the exception for an exceeded limit. `observed` is always limit + 1, so that it does not depend on the
+        chunk sizes.
+        """
         return self.fault("LimitExceeded", f"limit_{name}", limit_name=name, limit=limit, observed=limit + 1)

@@ -1,6 +1,6 @@
-"""Content that no event type can contain. An encoder for the same dialect writes it as it was received.
+"""Content that no event type can contain. An encoder for the same dialect writes this content unchanged.
 
-The decoder creates these values only for repair. Strings contain JSON as received.
+The decoder creates these values only for repair. Strings in these values contain the received JSON text.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ __all__ = [
     "Unmodelled",
 ]
 
-# The Messages object that contained unknown members: the message or its usage, the `message_delta` event, its delta or
-# its usage, or the `message_stop` event.
+# The Messages object that contained unknown members: the message, its usage, the `message_delta` event, the delta or
+# the usage in that event, or the `message_stop` event.
 MembersOf: TypeAlias = Literal["message", "start_usage", "end", "delta", "end_usage", "stop"]
 
 
@@ -45,12 +45,12 @@ class BlockOpened:
     """A block without a part was opened: a tool result, or a block of unknown type."""
 
     index: int
-    block: str  # in a tool result, the call id is the one that events report
+    block: str  # in a tool result, the call id is the id that events report
 
 
 @dataclass(slots=True, frozen=True)
 class BlockDelta:
-    """A delta contains something that no event type can contain. Its block may have a part."""
+    """A delta contains data that no event type can contain. The block of the delta may have a part."""
 
     index: int | None
     delta: str
@@ -65,8 +65,8 @@ class BlockClosed:
 
 @dataclass(slots=True, frozen=True)
 class Annotated:
-    """Annotations arrived for an open part. `annotations` is a JSON array; the closing event of the part contains them
-    again.
+    """Annotations arrived for an open part. `annotations` is a JSON array. The closing event of the part contains the
+    annotations again.
     """
 
     part: int
@@ -75,7 +75,7 @@ class Annotated:
 
 @dataclass(slots=True, frozen=True)
 class OtherEvent:
-    """A payload of unknown type was read. `event` is the name of its server-sent event."""
+    """A payload of unknown type was read. `event` is the name of the server-sent event that contained the payload."""
 
     event: str | None
     payload: str
@@ -93,8 +93,8 @@ class Members:
 class ChunkFacts:
     """The content of a Chat chunk that no event contains.
 
-    Not reported if the chunk has the same unknown members as the chunk before it and contains neither a finish reason
-    nor token counts.
+    These facts are not reported if the chunk has the same unknown members as the previous chunk, and contains neither a
+    finish reason nor token counts.
     """
 
     members: Mapping[str, str]  # the unknown members
@@ -105,11 +105,11 @@ class ChunkFacts:
 
 @dataclass(slots=True, frozen=True)
 class ReasoningFacts:
-    """The form of the reasoning in a Chat delta. Reported before the event with the reasoning text."""
+    """The form of the reasoning in a Chat delta. These facts are reported before the event with the reasoning text."""
 
     choice: int
-    # The members that contain the text. None if they are the same as before; empty if only `reasoning_details` contains
-    # the text.
+    # The members that contain the text. The value is None if the members are unchanged, and empty if only
+    # `reasoning_details` contains the text.
     fields: tuple[str, ...] | None
     details: str | None  # the entries of `reasoning_details`, as a JSON array
     has_text: bool  # an event with the reasoning text follows
@@ -117,9 +117,9 @@ class ReasoningFacts:
 
 @dataclass(slots=True, frozen=True)
 class ChoiceMembers:
-    """The unknown members of a Chat choice and its delta. Reported before the events of the choice.
+    """The unknown members of a Chat choice and its delta. The members are reported before the events of the choice.
 
-    Not reported if the choice has none, and its last chunk had none either.
+    The members are not reported if neither this chunk nor the previous chunk has unknown members of the choice.
     """
 
     choice: int
@@ -130,7 +130,9 @@ class ChoiceMembers:
 
 @dataclass(slots=True, frozen=True)
 class ChoiceEnd:
-    """A Chat choice in a chunk has members that no event contains. All its events in the chunk were reported."""
+    """A Chat choice in a chunk has members that no event contains. All events of the choice in this chunk have been
+    reported.
+    """
 
     choice: int
 

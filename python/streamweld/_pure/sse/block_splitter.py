@@ -1,9 +1,9 @@
-"""Split an event stream into blocks. A block ends with a blank line and need not contain an event.
+"""Split an event stream into blocks. A block ends with a blank line, and may contain no event.
 
 A comment line before the first field of an event is a separate block, so that it can be forwarded immediately. The
-splitter handles only line endings (LF, CR, CRLF), comments, and the field names that it needs, but no other SSE rules.
-The result does not depend on how the input is split: the LF of a CRLF that ends a block belongs to that block, even if
-it arrives later.
+splitter handles line endings (LF, CR, CRLF), comments, and the field names that it needs. The splitter does not apply
+other SSE rules. The result does not depend on how the input is split. If a CRLF ends a block, its LF belongs to that
+block even if the LF arrives later.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["ARRAY_WINDOW", "PiecePosition", "Splitter", "after_opening", "has_fi
 _BOM = b"\xef\xbb\xbf"
 _WHITE: Final = b" \t\r\n"
 ARRAY_WINDOW: Final = 4096  # number of bytes within which the body must be recognized as an array
-# A document outside any field begins with a byte of _OPENING and ends with a byte of _CLOSING.
+# A document outside any SSE field begins with a byte in _OPENING and ends with a byte in _CLOSING.
 _OPENING: Final = frozenset(b"{[<")
 _CLOSING: Final = frozenset(b"}]")
 _LF, _CR, _COLON, _SPACE, _DATA = b"\n\r: d"
@@ -26,14 +26,14 @@ _FIELDS: Final = frozenset({b"data", b"retry"})
 _WORDS: Final = frozenset({b"event", b"id"})
 _LINES: Final = 4096  # number of bytes that are split into lines at a time; the last line may extend beyond them
 
-# Where a piece ends. inside: inside a block. ready: inside a block, after a payload that can pass through before its
-# block ends. end: at the end of a block. between: at the end of several blocks that contain only comments and blank
-# lines. line_end: the piece is the LF that completes the previous line ending.
+# The position at which a piece ends. `inside`: within a block. `ready`: within a block, after a payload that can pass
+# through before its block ends. `end`: at the end of a block. `between`: at the end of several blocks that contain only
+# comments and blank lines. `line_end`: after the LF that completes the previous line ending.
 PiecePosition: TypeAlias = Literal["inside", "ready", "end", "between", "line_end"]
 
 
 class Splitter:
-    """Splitter of one stream."""
+    """Splits one stream into blocks."""
 
     __slots__ = (
         "_after_cr",
@@ -55,9 +55,10 @@ class Splitter:
         self._begun = False  # the block has a line other than a comment
         self._comment = False  # the last line is a comment without a line ending
         self._data = False  # the line may have the field `data`
-        self._document: bool | None = False  # the line may be a document outside any field; None: undecided
+        self._document: bool | None = False  # the line may be a document outside any SSE field; None if undecided
         self._last = 0  # last byte of the current line
-        # The block has data, or a payload that is not complete in its line. All later payloads then wait for its end.
+        # True if the block has data, or a payload that is not complete within its line. All later payloads of the block
+        # then wait for the end of the block.
         self._waits = False
         self._after_cr = False
         self._ended = False  # the last byte ended a block
@@ -123,15 +124,15 @@ class Splitter:
             yield data[start:at], "ready" if self._array or self._head is not None else "inside"
 
     def _look_for_array(self, head: bytes) -> None:
-        """Decide from the beginning of the stream whether it is an array, or keep the beginning until that is known."""
+        """Determine whether the stream is an array, or store its beginning until that can be determined."""
         inside = inside_of_array(head[:ARRAY_WINDOW])
         self._array = bool(inside)
         self._head = head if inside is None and len(head) < ARRAY_WINDOW else None
 
     def _look(self, line: bytes, *, ends: bool) -> None:
-        """Decide from this piece of the line whether the line may be a document outside any field."""
+        """Determine from this piece of the line whether the line may be a document outside any SSE field."""
         if self._document is None:
-            self._data |= line.lstrip(b" \t").startswith(_BOM[:1])  # what follows may be in a later piece
+            self._data |= line.lstrip(b" \t").startswith(_BOM[:1])  # the rest may be in a later piece
             first = line.removeprefix(_BOM).lstrip(b" \t")[:1]
             self._document = first[0] in _OPENING if first else None
         if self._document:
@@ -140,7 +141,9 @@ class Splitter:
 
 
 def _lines(data: bytes, start: int) -> Iterator[bytes]:
-    """Yield the lines from `start` on, with their line endings. Works in steps, to limit the memory for short lines."""
+    """Yield the lines from `start` on, with their line endings. The bytes are split in steps, to limit the memory that
+    many short lines use.
+    """
     while start < len(data):
         end = data.find(b"\n", start + _LINES) + 1 or len(data)
         yield from data[start:end].splitlines(keepends=True)  # for bytes, splits only at LF, CR and CRLF
@@ -148,9 +151,9 @@ def _lines(data: bytes, start: int) -> Iterator[bytes]:
 
 
 def inside_of_array(head: bytes) -> int | None:
-    """Return the offset of the first element if a body with this beginning is an array of objects.
+    """If a body that begins with these bytes is an array of objects, return the offset of its first element.
 
-    Returns 0 if it is not such an array, or None if more bytes are needed.
+    Return 0 if the body is not an array of objects, or None if more bytes are needed.
     """
     text = head.removeprefix(_BOM).lstrip(_WHITE)
     if not text or (len(head) < len(_BOM) and _BOM.startswith(head)):
@@ -164,7 +167,9 @@ def inside_of_array(head: bytes) -> int | None:
 
 
 def after_opening(block: bytes, opening: bytes, *, is_first: bool) -> bytes:
-    """Insert `opening` at the start of the block. In the first block of a stream, a byte order mark stays first."""
+    """Insert `opening` at the start of the block. In the first block of a stream, `opening` is inserted after the byte
+    order mark.
+    """
     rest = block.removeprefix(_BOM) if is_first else block
     return block[: len(block) - len(rest)] + opening + rest
 

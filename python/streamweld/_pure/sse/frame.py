@@ -10,7 +10,7 @@ _JOINED: Final = re.compile(rb"data:[ \t]*[{\[]")
 
 
 class Frame:
-    """One dispatched event. `offset`: stream offset of its first data line, counting a byte order mark."""
+    """One dispatched event. `offset`: byte offset of the first data line of the event, counting a byte order mark."""
 
     __slots__ = ("data", "event", "id", "is_joined", "offset", "retry")
 
@@ -36,7 +36,9 @@ class Frame:
 
 
 class Stray:
-    """Lines outside any field that look like a payload, joined by LF. `offset`: stream offset of the first of them."""
+    """Lines outside any SSE field that look like a payload, joined with LF. `offset`: byte offset of the first line in
+    the stream.
+    """
 
     __slots__ = ("has_data_lines", "data", "offset")
 
@@ -53,12 +55,12 @@ class Stray:
 class Pending:
     """Unfinished input at the end of the stream."""
 
-    data: bytes | None  # the data lines, including an incomplete last one; None if there are none
+    data: bytes | None  # the data lines, including an incomplete last line, or None
     offset: int  # offset of the first data line, else of the first stray line, else of the first unfinished line
     event: str
     id: str
     retry: int | None
-    stray: bytes | None  # the stray lines, including an incomplete last one; None if there are none
+    stray: bytes | None  # the stray lines, including an incomplete last line, or None
     stray_offset: int
     is_joined: bool  # the data begins on the line of another field, because a line ending is missing
     open_line: int | None  # offset of the last line, if the line has no line ending
@@ -68,9 +70,10 @@ class Pending:
 
 
 class FramerLimit(Exception):
-    """Raised if a limit is exceeded. `items`: what the same feed() call returned before the error.
+    """Raised if a limit is exceeded. `items`: the frames and stray lines that the same `feed()` call completed before
+    the error.
 
-    `offset`: stream offset of the event's first line.
+    `offset`: byte offset of the first line of the event.
     """
 
     def __init__(self, limit_name: str, limit: int, offset: int) -> None:
@@ -83,7 +86,7 @@ class FramerLimit(Exception):
 
 
 def as_bytes(data: object) -> bytes:
-    """Return bytes unchanged and copy other contiguous buffers. Raises TypeError for any other value."""
+    """Return bytes unchanged, and convert other contiguous buffers to bytes. Raise TypeError for any other value."""
     if isinstance(data, bytes):
         return data
     try:
@@ -96,10 +99,10 @@ def as_bytes(data: object) -> bytes:
 
 
 def split_joined(value: bytes) -> tuple[bytes, bytes | None]:
-    """Split the value of an event, id, or retry line before a data line that was joined to it.
+    """Split the value of an event, id, or retry line from a data line that follows without a line ending.
 
-    Such a value never contains the beginning of a data line with a document, so the line ending between the two is
-    missing. Returns the value and, if a data line was joined, its data.
+    In a correct stream, the value of these fields never contains the beginning of a data line with a document. A value
+    that contains it lacks a line ending. Return the value and, if a data line follows, its data.
     """
     found = _JOINED.search(value)
     if found is None:
@@ -110,7 +113,7 @@ def split_joined(value: bytes) -> tuple[bytes, bytes | None]:
 def ends_inside_character(tail: bytes) -> bool:
     """Return True if the input ends inside a UTF-8 sequence.
 
-    ED A0 does not count, because no further byte makes it valid.
+    ED A0 is not such a sequence, because no further byte can make it valid.
     """
     for start in range(len(tail)):
         try:

@@ -1,15 +1,16 @@
-"""Parse bytes into server-sent-event frames (WHATWG HTML section 9.2.6), plus payloads outside any field.
+"""Parse bytes into server-sent-event frames (WHATWG HTML section 9.2.6), and payloads outside any SSE field.
 
 The framer does no I/O and does not decode data. A line is classified as soon as its field name is complete. Bytes of
-ignored lines are dropped on arrival; bytes of an event are stored once and never scanned again.
+ignored lines are dropped on arrival. Bytes of an event are stored once and never scanned again.
 
-Stray lines (only with `keep_stray`) have no known field, are not comments, and begin with `{`, `[` or `<` after spaces
-and tabs. All further lines without a known field up to the next blank line are stray lines, too.
- - They are joined and emitted at the blank line or at the end: after the frame of the block, or instead of it if its
-   data is empty.
- - The first stray line is emitted immediately if it ends in `}` or `]` and the block has no data so far, because a
-   document on one line, `[DONE]` and newline-delimited JSON are not followed by a blank line. The next stray line then
-   counts as the first.
+A stray line has no known field, is not a comment, and begins with `{`, `[`, or `<` after spaces and tabs. All further
+lines without a known field, up to the next blank line, are also stray lines. Stray lines are emitted only with
+`keep_stray`.
+ - The stray lines of a block are joined, and emitted at the blank line or at the end of the input. The joined lines are
+   emitted after the frame of the block, or in place of the frame if its data is empty.
+ - The first stray line is emitted immediately if it ends in `}` or `]` and the block has no data yet, because a
+   document on one line, `[DONE]`, and newline-delimited JSON are not followed by a blank line. The next stray line is
+   then treated as the first.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ __all__ = ["Frame", "Framer", "FramerLimit", "Pending", "Stray", "as_bytes"]
 
 
 class Framer:
-    """Framer of one event stream. Frames and offsets do not depend on how the bytes are split into reads."""
+    """Parses one event stream. Frames and offsets do not depend on how the bytes are split into reads."""
 
     __slots__ = (
         "_after_cr",
@@ -73,11 +74,11 @@ class Framer:
         self._keep_stray: Final = keep_stray
         self.last_event_id: str = last_event_id
         self.reconnection_time: int | None = None  # last valid `retry` value in milliseconds; it applies immediately
-        self.total: int = 0  # number of bytes received so far
+        self.total: int = 0  # number of bytes that have been received
         self._fault: FramerLimit | None = None
-        # Bytes of a byte order mark so far; None once the start of the input has been checked.
+        # The bytes of a possible byte order mark. The value is None once the start of the input has been checked.
         self._bom: bytes | None = b""
-        self._tail: bytes = b""  # last bytes received, as many as an incomplete UTF-8 sequence can have
+        self._tail: bytes = b""  # last three bytes received, the maximum length of an incomplete UTF-8 sequence
         self._after_cr: bool = False  # the last byte was a CR that ended a line; an LF that follows belongs to it
         # State of the unfinished line.
         self._kind: int = _LINE_START
@@ -85,8 +86,8 @@ class Framer:
         self._head: bytes = b""  # beginning of a line whose field is not known yet
         self._space: bool = False  # one space may precede the value
         self._value = _Pieces()  # value of an event, id or retry line, or the blanks before a possible stray line
-        self._retry_suffix = _Pieces()  # what follows the digits of a retry line
-        self._pending: int = 0  # number of bytes in the current data or stray line's value so far
+        self._retry_suffix = _Pieces()  # the bytes after the digits of a retry line
+        self._pending: int = 0  # number of bytes in the value of the current data or stray line
         # State of the block up to the next blank line.
         self._block_offset: int = -1
         self._size: int = 0  # total length of its complete data and stray lines, with one byte for each line ending
@@ -106,9 +107,7 @@ class Framer:
         return self._is_joined
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[Frame | Stray]:
-        """Return the frames (and stray payloads) that these bytes complete. Raises FramerLimit if a limit is
-        exceeded.
-        """
+        """Return the frames and stray payloads that these bytes complete. Raise FramerLimit if a limit is exceeded."""
         piece = as_bytes(data)
         if self._fault is not None:
             raise FramerLimit(*self._fault.args)
@@ -254,13 +253,13 @@ class Framer:
             self._stray.add(b"\n")
 
     def _blanks(self, piece: bytes) -> None:
-        """Classify a line that begins with spaces or tabs, by its first other byte."""
+        """Classify a line that begins with spaces or tabs, using the first other byte."""
         first = piece.lstrip(b" \t")[:1]
         if first and first not in b"{[<":
             self._kind = _SKIP
             self._value.clear()
             return
-        # Blanks beyond the limit need not be stored, because a payload after them would be too long anyway.
+        # Blanks beyond the limit are not stored, because a payload after them would be too long anyway.
         if self._value.length <= self._max_event:
             self._value.add(piece)
         if first:
@@ -289,7 +288,8 @@ class Framer:
     def _more_retry(self, piece: bytes) -> None:
         """Add digits of a retry time, and the bytes after them.
 
-        At most one digit more than a valid time has is stored. A leading 0 shows that the value is present.
+        At most one digit more than the longest valid time is stored. A stored leading 0 means that the value is
+        present.
         """
         others = piece if self._retry_suffix.length else piece.lstrip(_DIGITS)
         digits = piece[: len(piece) - len(others)]
@@ -305,10 +305,13 @@ class Framer:
             self._more_after_retry(others)
 
     def _more_after_retry(self, piece: bytes) -> None:
-        """Add bytes after the digits of a retry time while they may be a data line and fit into the limit."""
+        """Add the bytes after the digits of a retry time, as long as they may be a data line and are within the
+        limit.
+        """
         kept = self._retry_suffix
         if kept.length == 0 or kept.join() == b" ":
-            # One of the blanks before the data is kept. If nothing follows the blank, the value is still not a number.
+            # Keep one of the blanks before the data. If nothing follows the blank, the blank shows that the value is
+            # not a number.
             rest = piece.lstrip(b" \t")
             is_blank = len(rest) < len(piece) and kept.length == 0
             piece = b" " + rest if is_blank else rest
@@ -322,7 +325,7 @@ class Framer:
         kept.clear()
 
     def _whole_data(self, value: bytes, offset: int) -> None:
-        """Add a data line that lies entirely within one read. Fast path of `_line` and `_end_line`."""
+        """Add a data line that lies entirely within one read. This is a fast path for `_line` and `_end_line`."""
         self._size += len(value) + 1
         if self._block_offset < 0:
             self._block_offset = offset
@@ -355,7 +358,7 @@ class Framer:
         else:
             value, data = self._value.take(), None
             if self._keep_stray:
-                # Values are split only if stray payloads are requested. Otherwise the value is the rest of the line.
+                # Split the value only if stray payloads are requested. Otherwise, the value is the rest of the line.
                 rest = self._retry_suffix.take()
                 own, data = split_joined(rest if kind == _RETRY else value)
                 if kind != _RETRY:
@@ -377,7 +380,7 @@ class Framer:
     def _give_stray(self, items: list[Frame | Stray]) -> None:
         """Emit the first stray line of its block immediately, because it ends like a document.
 
-        Emits nothing if the block has data, because the frame must be emitted first.
+        Emit nothing if the block has data, because its frame must be emitted first.
         """
         if self._data.length:  # the stray line is emitted after the frame, at the blank line
             return
@@ -415,7 +418,7 @@ class Framer:
 
 
 class _Pieces:
-    """Byte buffer that joins only small pieces, so that the cost per byte does not depend on their size."""
+    """Byte buffer that joins only small pieces, so that the cost per byte does not depend on the size of the pieces."""
 
     __slots__ = ("_blocks", "_recent", "last", "length")
 

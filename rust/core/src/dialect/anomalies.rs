@@ -1,7 +1,7 @@
-//! Collects the anomalies in one payload: members whose type no gateway documents, and lone surrogates.
+//! Collects the anomalies in one payload: members of an undocumented type, and lone surrogates.
 //!
-//! A decoder records them while it reads the payload, and reports them after it has classified the payload. Independent
-//! of the dialect.
+//! A decoder records anomalies while it reads the payload, and reports them after it has classified the payload. The
+//! code is the same for every dialect.
 
 use crate::dialect::decode_context;
 use crate::dialect::decode_context::DecodeContext;
@@ -23,7 +23,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::mem;
 
-/// A JSON pointer that is rendered as text only when needed.
+/// A JSON pointer (RFC 6901) that is converted to text only when needed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pointer<'p> {
     parent: Option<&'p Pointer<'p>>,
@@ -76,9 +76,9 @@ impl<'p> Pointer<'p> {
 pub(crate) struct Anomalies<'a> {
     /// JSON pointer and value of each member with an unexpected type.
     shapes: Vec<(String, Raw<'a>)>,
-    /// Number of members with an unexpected type that were not stored, because there were already `MAX_NOTES`.
+    /// Number of members with an unexpected type that were not stored, because `MAX_NOTES` members were already stored.
     more_shapes: usize,
-    /// True if text contained a lone surrogate that later text cannot complete.
+    /// True if a text contained a lone surrogate that no later text can complete.
     pub(crate) lone: bool,
     /// The first reason why official clients would misread the payload, if it has not been reported yet.
     misread: Option<&'static str>,
@@ -118,8 +118,8 @@ impl<'a> Anomalies<'a> {
         }
     }
 
-    /// Returns the value of a member, or `None` if it is not an object. Any other value except null is recorded as an
-    /// anomaly.
+    /// Returns the value of a member, or `None` if it is not an object. A value of another type, except null, is
+    /// recorded as an anomaly.
     pub(crate) fn an_object(
         &mut self,
         holder: &[Member<'a>],
@@ -150,7 +150,8 @@ impl<'a> Anomalies<'a> {
         object
     }
 
-    /// Returns the text of a string member, or an empty text. Any other value except null is recorded as an anomaly.
+    /// Returns the text of a string member, or an empty text. A value of another type, except null, is recorded as an
+    /// anomaly.
     #[inline]
     pub(crate) fn a_text(&mut self, holder: &[Member<'a>], at: Pointer<'_>, key: &str) -> Text<'a> {
         let Some(raw) = present(find(holder, key)) else {
@@ -163,7 +164,8 @@ impl<'a> Anomalies<'a> {
         found.unwrap_or_default()
     }
 
-    /// Replaces lone surrogates, and records whether there were any. Only for text to which nothing will be appended.
+    /// Replaces lone surrogates, and records an anomaly if there were any. Use this function only for text that is
+    /// complete, because a later piece could complete a surrogate pair.
     #[inline]
     pub(crate) fn clean<'t>(&mut self, text: Text<'t>) -> Cow<'t, str> {
         let (text, lone) = text.into_whole();
@@ -195,7 +197,7 @@ impl<'a> Anomalies<'a> {
         Ok(())
     }
 
-    /// Reports the recorded anomalies, then reports the payload as an error from the upstream.
+    /// Reports the recorded anomalies, and then reports the payload as an upstream error.
     pub(crate) fn report_error(
         mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -218,8 +220,8 @@ impl<'a> Anomalies<'a> {
     }
 }
 
-/// Reports duplicate keys among the members that a decoder reads. `is_read` receives the path relative to `base`; an
-/// array element is `None` in this path.
+/// Reports duplicate keys among the members that a decoder reads. `is_read` receives the path relative to `base`. In
+/// this path, `None` represents an array element.
 #[cold]
 pub(crate) fn report_duplicate_keys(
     wire: &mut DecodeContext<'_, '_>,
@@ -239,8 +241,8 @@ pub(crate) fn report_duplicate_keys(
     Ok(())
 }
 
-/// Reports an integer that exceeds 64 bits in an error value that is not an object. Such a payload cannot have any
-/// other anomaly.
+/// Reports an integer that exceeds 64 bits in an error value that is not an object. An error value that is not an
+/// object cannot have any other anomaly.
 pub(crate) fn report_wide_integer(
     wire: &mut DecodeContext<'_, '_>,
     raw: Raw<'_>,

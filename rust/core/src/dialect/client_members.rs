@@ -1,7 +1,7 @@
 //! Checks whether an object has the members that the official clients of its dialect need.
 //!
-//! If a member that clients use is missing, null, or of another type, they raise an exception or drop the content, even
-//! if the member's value does not matter. `client_members` in `_spec/dialects.json` lists the members.
+//! If a required member is missing, null, or of another type, clients raise an exception or drop the content, even if
+//! the value does not matter. The table `client_members` in `_spec/dialects.json` lists the required members.
 
 use crate::json::Kind;
 use crate::json::members::Member;
@@ -26,7 +26,7 @@ struct NeededMember {
 
 #[derive(Debug)]
 enum MemberKind {
-    /// The member must be one of these strings.
+    /// The value of the member must be one of these strings.
     Word(Vec<&'static str>),
     String,
     Number,
@@ -50,7 +50,8 @@ impl ClientMembers {
         }
     }
 
-    /// Returns true if clients can read an object of the type `name`. Types that are not in the table are not checked.
+    /// Returns true if clients can read an object of the type `name`. Objects of types that are not in the table are
+    /// not checked.
     pub(crate) fn suit(&self, name: &str, members: &[Member<'_>]) -> bool {
         let found = self.types.iter().find(|(known, _)| *known == name);
         found.is_none_or(|(_, needed)| needed.iter().all(|one| one.suits(members)))

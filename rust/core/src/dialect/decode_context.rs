@@ -1,5 +1,5 @@
-//! Types that all decoders share: the destination of wire deltas, and a payload with its context. Independent of the
-//! dialect.
+//! Types that all decoders share: the destination of wire deltas, and a payload with its context. The code is the same
+//! for every dialect.
 
 use crate::assemble::Assembler;
 use crate::dialect::payload::LocatedPayload;
@@ -9,7 +9,7 @@ use memchr::memchr2;
 
 pub(crate) type ParseResult = Result<(), Fault>;
 
-/// The beginning of an event-name line and of a data line, as most servers write them.
+/// The beginnings of an event-name line and a data line, in the form that most servers write.
 pub(crate) const EVENT: &str = "event: ";
 pub(crate) const DATA: &str = "data: ";
 
@@ -25,15 +25,16 @@ pub(crate) struct DecodeContext<'w, 'o> {
 pub(crate) struct Payload<'a> {
     pub(crate) text: &'a str,
     pub(crate) event: Option<&'a str>,
-    /// True if the payload follows a broken document. Then only its text, finish reason, usage, and errors are decoded.
+    /// True if the payload follows a broken document. In such a payload, only text, finish reasons, usage, and errors
+    /// are decoded.
     pub(crate) tail: bool,
-    /// Byte offset of `text` in the trimmed original payload.
+    /// Byte offset of `text` in the original payload after trimming.
     pub(crate) start: usize,
     /// Number of line endings that were missing before `text` in the original payload.
     pub(crate) joins: usize,
     /// True if no payload with content preceded this one.
     pub(crate) first: bool,
-    /// The original payload, as it arrived, and its position in the input.
+    /// The original payload, and its position in the input.
     pub(crate) arrival: LocatedPayload<'a>,
 }
 
@@ -46,11 +47,11 @@ pub(crate) enum Incoming<'p> {
     Lines(&'p [u8]),
 }
 
-/// What must follow a payload for a template to match.
+/// The bytes that must follow a payload if a template is to match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Here,
-    /// The line end, then the blank line that ends the event.
+    /// The line ending, followed by the blank line that ends the event.
     BlankLine,
 }
 
@@ -66,14 +67,14 @@ impl Ending {
     }
 }
 
-/// Emits a payload that the decoder does not recognize as unknown data.
+/// Emits an unrecognized payload as unknown data.
 pub(crate) fn unknown(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
     wire.assembler
         .unknown(wire.out, payload.event, payload.text.as_bytes())
 }
 
-/// Returns the event name (empty if there is none) and the input after `data: `. Returns `None` if the lines have a
-/// different form.
+/// Returns the event name (empty if there is none) and the input after `data: `. If the lines have a different form,
+/// returns `None`.
 #[inline]
 pub(crate) fn one_line_of_data(remaining: &[u8]) -> Option<(&[u8], &[u8])> {
     if let Some(payload) = remaining.strip_prefix(DATA.as_bytes()) {

@@ -1,8 +1,8 @@
 //! Defines the trait that the decoders of all dialects except Chat implement. The Chat decoder has the same methods,
 //! but is called without dynamic dispatch.
 //!
-//! A decoder turns payloads into wire deltas. It handles one dialect. It does not handle framing and does not determine
-//! which call a delta belongs to.
+//! A decoder turns the payloads of one dialect into wire deltas. The decoder does not handle framing, and does not
+//! determine which call a delta belongs to.
 
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::Incoming;
@@ -23,8 +23,8 @@ pub(crate) trait Decoder: Debug + Send {
         payload: Payload<'_>,
     ) -> ParseResult;
 
-    /// Decodes a payload that matches a known template. Returns the length of the payload, or of the whole event if the
-    /// input is lines. Returns 0 if the payload must be parsed.
+    /// Decodes a payload that matches a known template. Returns the length of the payload, or the length of the whole
+    /// event for `Incoming::Lines`. Returns 0 if the payload must be parsed.
     fn match_template(
         &mut self,
         _wire: &mut DecodeContext<'_, '_>,
@@ -33,8 +33,8 @@ pub(crate) trait Decoder: Debug + Send {
         Ok(0)
     }
 
-    /// Decodes up to `most` complete events that match known templates and only continue open parts. Emits no
-    /// diagnostics about these events, so their positions are not needed.
+    /// Decodes up to `most` complete events that match known templates and only continue open parts. The events cause
+    /// no diagnostics, so their positions are not needed.
     fn row(
         &mut self,
         _wire: &mut DecodeContext<'_, '_>,
@@ -44,22 +44,24 @@ pub(crate) trait Decoder: Debug + Send {
         WholeEvents::default()
     }
 
-    /// Handles `[DONE]`. In a dialect without this marker, it ends the stream only after a finish reason.
+    /// Handles `[DONE]`. In a dialect that does not define `[DONE]`, the marker ends the stream only after a finish
+    /// reason.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult;
 
-    /// Reports a payload that is not JSON as an error from the upstream.
+    /// Reports a payload that is not JSON as an upstream error.
     fn text(&mut self, wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult;
 
-    /// Emits held-back output. Called before the stream closes.
+    /// Emits held-back output before the stream closes.
     fn flush(&mut self, _wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         Ok(())
     }
 
-    /// Returns true after the dialect's own terminal event. Payloads after that event are not part of the response.
+    /// Returns true after the terminal event of the dialect. Payloads after the terminal event do not belong to the
+    /// response.
     fn ended(&self) -> bool;
 }
 
-/// A predicate on a payload that does not depend on the state of the stream.
+/// A predicate on a payload. The predicate does not depend on the state of the stream.
 pub(crate) type PayloadPredicate = fn(&Document<'_>) -> bool;
 
 /// The parser for the payloads of a dialect, and predicates that recognize payloads other than stream events.
@@ -76,6 +78,7 @@ pub(crate) struct Shapes {
     pub(crate) is_error_body: PayloadPredicate,
     /// Returns true if a document that follows a broken document contains usable data.
     pub(crate) has_usable_data: PayloadPredicate,
-    /// Returns true if the payload has no output. Such a payload is never an anomaly, even after the end of the stream.
+    /// Returns true if the payload has no output. A payload without output is never an anomaly, even after the end of
+    /// the stream.
     pub(crate) is_without_output: PayloadPredicate,
 }

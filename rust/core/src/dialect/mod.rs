@@ -1,6 +1,6 @@
 //! Detects the dialect (wire format) of a stream, and creates its decoder.
 //!
-//! The detection rules are data (`detect` in `_spec/dialects.json`). All other modules refer to at most one dialect.
+//! The detection rules are data (`detect` in `_spec/dialects.json`). Every other module refers to at most one dialect.
 
 pub(crate) mod ai_sdk;
 pub(crate) mod anomalies;
@@ -112,7 +112,7 @@ impl Dialect {
         ALL.into_iter().find(|dialect| dialect.name() == name)
     }
 
-    /// Returns the names of the events that only keep the connection alive.
+    /// Returns the names of events that only keep the connection alive.
     pub(crate) fn keep_alive(self) -> &'static [&'static str] {
         row(&KEEP_ALIVE, self)
     }
@@ -122,7 +122,7 @@ impl Dialect {
         row(&WRAPPED, self)
     }
 
-    /// Returns the keys of the lists whose elements are decoded, and the keys of the objects that contain such lists.
+    /// Returns the keys of the lists whose elements are decoded, and the keys of the objects that contain these lists.
     fn walked(self) -> Walked {
         let found = WALKED.iter().find(|(dialect, _)| *dialect == self);
         found.map_or_else(Walked::default, |(_, walked)| *walked)
@@ -160,17 +160,17 @@ impl Dialect {
     }
 }
 
-/// A payload, parsed for its dialect.
+/// A payload, parsed in the form that its dialect requires.
 #[allow(clippy::large_enum_variant)] // created and consumed in one place
 #[derive(Debug)]
 pub(crate) enum Read<'a> {
     Chat(chat::read::Document<'a>),
     Plain(Document<'a>, &'static Shapes),
-    /// The payload was parsed generically, because the dialect is still unknown.
+    /// The payload was parsed in a generic form, because the dialect is still unknown.
     Undecided(Document<'a>),
 }
 
-/// Parses payloads for a dialect, or generically while the dialect is unknown.
+/// Parses payloads in the form of a dialect, or in a generic form while the dialect is unknown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader {
     pub(crate) dialect: Option<Dialect>,
@@ -182,7 +182,7 @@ pub(crate) struct Reader {
 impl Reader {
     pub(crate) fn read(self, text: &str) -> Scan<Read<'_>> {
         if self.max_values.is_some_and(|limit| has_more(text, limit)) {
-            // Reject the payload before any value is built.
+            // Reject the payload before any value is parsed.
             let problem = Problem::TooMany;
             return Err(ScanError { pos: 0, problem });
         }
@@ -191,7 +191,7 @@ impl Reader {
             self.check_lists(text, Dialect::Chat)?; // `evaluate` may parse the payload as Chat
             return Ok(Read::Undecided(document));
         };
-        // The lists are counted before their elements are collected.
+        // Check the lengths of the lists before their elements are collected.
         if self.check_lists(text, dialect).is_err() {
             // If the text is not JSON, report the syntax error instead of the exceeded limit.
             members::document(text, self.max_depth)?;
@@ -266,12 +266,13 @@ impl Read<'_> {
     }
 }
 
-/// Maximum number of member names that `payload_summary` returns. `SEEN_CHARS` limits the length of each in characters.
+/// Maximum number of member names that `payload_summary` returns. `SEEN_CHARS` is the maximum length of each name in
+/// characters.
 const SEEN: usize = 32;
 const SEEN_CHARS: usize = 64;
 
 /// Returns the dialect that the payload's members and event name indicate, or `None`. `before`: the earlier objects,
-/// which did not indicate a dialect.
+/// from which the dialect could not be determined.
 pub(crate) fn detect(
     document: &Document<'_>,
     event: Option<&str>,
@@ -288,7 +289,7 @@ pub(crate) fn detect(
     };
     let found = object.and_then(|object| {
         let mut members = ConditionReader::new(object);
-        // An event name can replace a missing type, except the names that every dialect uses.
+        // If the `type` is missing, the event name replaces it, unless the name is one that every dialect uses.
         let is_named = !object.has("type") && !object.has("choices");
         let event = event.filter(|name| is_named && !matches!(*name, "message" | "error"));
         let fits = |row: &&DetectRow| {
@@ -315,9 +316,9 @@ struct DetectRow {
     dialect: Dialect,
     /// A condition that an earlier payload must have met.
     after: Option<Condition>,
-    /// An event name can replace a missing type only if the payload has one of these members.
+    /// Members of the payload, at least one of which must be present if the event name is to replace a missing type.
     named: Vec<&'static str>,
-    /// Lists of conditions. All conditions of at least one list must hold.
+    /// Lists of conditions. In at least one list, all conditions must be met.
     any: Vec<Vec<Condition>>,
 }
 
@@ -348,7 +349,8 @@ struct Condition {
 enum ExpectedValue {
     Absent,
     Present,
-    /// The member must be this string, begin with this prefix (`begin*`), or be an object with a member of this name.
+    /// The value of the member must be this string, begin with this prefix (`prefix*`), or be an object with a member
+    /// of this name.
     Word(&'static str),
 }
 
@@ -364,11 +366,11 @@ impl Condition {
     }
 }
 
-/// Evaluates conditions on one object. Caches the last member, because consecutive conditions of the table usually
-/// concern the same member.
+/// Evaluates conditions on one object. The reader caches the last member, because consecutive conditions of the table
+/// usually concern the same member.
 struct ConditionReader<'o, 'a> {
     object: &'o Object<'a>,
-    /// The member that was looked up last. `raw` and `word` hold its value.
+    /// The member that was looked up last. The fields `raw` and `word` contain its value.
     member: Option<&'static str>,
     raw: Option<Raw<'a>>,
     word: Option<Cow<'a, str>>,
@@ -421,7 +423,7 @@ fn is_word(word: &str, expected: &str) -> bool {
     }
 }
 
-/// Returns the names of the events that only keep the connection alive, in every dialect.
+/// Returns the event names that only keep the connection alive in every dialect.
 pub(crate) fn keep_alive_anywhere() -> &'static [&'static str] {
     static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         let everywhere = |name: &&&str| {
@@ -434,7 +436,7 @@ pub(crate) fn keep_alive_anywhere() -> &'static [&'static str] {
     &NAMES
 }
 
-/// Returns what a payload of unknown dialect contains: the names of its members, or the beginning of its text.
+/// Summarizes a payload of unknown dialect: returns the names of its members, or the beginning of its text.
 pub(crate) fn payload_summary(document: &Document<'_>) -> Vec<String> {
     let cut = |name: &str| name.chars().take(SEEN_CHARS).collect();
     match document {

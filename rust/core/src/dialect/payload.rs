@@ -1,4 +1,4 @@
-//! Defines a payload as it arrived, with its position in the input.
+//! Defines a received payload and its position in the input.
 
 use crate::model::event::WireFact;
 use crate::model::fault::Fault;
@@ -27,7 +27,7 @@ impl<'a> LocatedPayload<'a> {
         fault
     }
 
-    /// Records this payload as the current one for the repair stage.
+    /// Records this payload as the current payload for the repair stage.
     #[inline]
     pub(crate) fn show(&self, out: &mut Output<'_>) {
         out.record_fact(WireFact::Payload {
@@ -36,7 +36,7 @@ impl<'a> LocatedPayload<'a> {
         });
     }
 
-    /// Returns the event name, or `None` if it is empty or the default, `message`.
+    /// Returns the event name, or `None` if the name is empty or the default, `message`.
     pub(crate) fn event_name(&self) -> Option<Cow<'a, str>> {
         match self.event {
             b"" | b"message" => None,
@@ -45,7 +45,7 @@ impl<'a> LocatedPayload<'a> {
     }
 }
 
-/// A stored payload with its place.
+/// A stored payload with its position in the input.
 #[derive(Clone, Debug)]
 pub(crate) struct HeldPayload {
     event: Vec<u8>,
@@ -66,7 +66,7 @@ impl HeldPayload {
         }
     }
 
-    /// Stores the place of a payload that was already processed, and the beginning of its data, for use in a fault.
+    /// Stores the position of an already processed payload, and the beginning of its data, for use in a fault.
     pub(crate) fn shown(arrival: LocatedPayload<'_>) -> HeldPayload {
         let data = arrival.data.get(..RAW_HEAD).unwrap_or(arrival.data);
         HeldPayload::of(LocatedPayload { data, ..arrival })
@@ -83,7 +83,7 @@ impl HeldPayload {
     }
 }
 
-/// Where a document was found in its stream.
+/// The place in the stream where a document was found.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DocumentContext {
     /// True if the document is outside any SSE field.

@@ -1,8 +1,9 @@
 //! Splits text with inline `<think>` tags into reasoning and visible text as it arrives.
 //!
-//! Used only if `inline_reasoning` is set. A tag may be split across deltas. A `</think>` before any other tag is an
-//! orphan: the opening tag was in the prompt template, so all text before the orphan is reasoning. A block is dropped
-//! if it repeats the text of a separate reasoning field, apart from whitespace at both ends.
+//! The module is used only if `inline_reasoning` is set. A tag may be split across deltas. A `</think>` before any
+//! other tag is an orphan. In this case, the prompt template contained the opening tag, so all text before the orphan
+//! is reasoning. A block is dropped if it repeats the text of a separate reasoning field. Whitespace at both ends is
+//! ignored in this comparison.
 
 use crate::json::Text;
 use std::collections::VecDeque;
@@ -15,7 +16,7 @@ const CLOSE: &str = "</think>";
 pub(crate) enum ThinkPiece {
     Text(Text<'static>),
     Reasoning(Text<'static>),
-    /// A closing tag came before any other tag, so all text so far was reasoning.
+    /// A closing tag came before any other tag, so all earlier text was reasoning.
     Orphan,
     /// A block repeated the text of a reasoning field and was dropped.
     Repeated,
@@ -45,7 +46,7 @@ impl Think {
         let mut lone = text.lone;
         let joined = (!self.held.is_empty()).then(|| {
             let mut joined = mem::take(&mut self.held);
-            // A low surrogate that follows held-back text cannot become a pair.
+            // A low surrogate after held-back text cannot become part of a surrogate pair.
             if lead_low.take().is_some() {
                 joined.push(char::REPLACEMENT_CHARACTER);
                 lone = true;
@@ -87,8 +88,7 @@ impl Think {
         out
     }
 
-    /// Returns the held-back text. Called when other output of the choice follows, so that the text was not the
-    /// beginning of a tag.
+    /// Returns the held-back text. Other output of the choice follows, so the text cannot be the beginning of a tag.
     pub(crate) fn flush(&mut self) -> Vec<ThinkPiece> {
         let mut out = Vec::new();
         let held = mem::take(&mut self.held);
@@ -97,7 +97,7 @@ impl Think {
     }
 
     /// Ends the choice and returns the held-back text. An unclosed block that only repeats a reasoning field is dropped
-    /// like a closed one.
+    /// like a closed block.
     pub(crate) fn end(&mut self) -> Vec<ThinkPiece> {
         let mut out = self.flush();
         if self.inside && self.twin.close() {
@@ -106,7 +106,8 @@ impl Think {
         out
     }
 
-    /// Returns the text before the next tag that is valid in the current state, the tag, and the text after it.
+    /// Finds the next tag that is valid in the current state. Returns the text before the tag, the tag, and the text
+    /// after the tag.
     fn next_tag<'t>(&self, text: &'t str) -> Option<(&'t str, &'static str, &'t str)> {
         let cut = |tag: &'static str| {
             text.split_once(tag)
@@ -143,7 +144,7 @@ fn whole(body: &str, lead_low: Option<u16>, tail_high: Option<u16>) -> Text<'sta
     }
 }
 
-/// Returns how many bytes at the end of the text may be the beginning of a tag.
+/// Returns the number of bytes at the end of the text that may be the beginning of a tag.
 fn partial(text: &str) -> usize {
     // Both tags contain a single `<`, so only the last `<` can begin an incomplete tag.
     let end = text
@@ -154,7 +155,7 @@ fn partial(text: &str) -> usize {
     if begins { end.len() } else { 0 }
 }
 
-/// Splits a complete text. Returns its reasoning, then its visible text.
+/// Splits a complete text. Returns its reasoning and its visible text.
 pub(crate) fn split_whole(text: &str) -> (String, String) {
     let (mut thought, mut shown) = (String::new(), String::new());
     let mut remaining = text;
@@ -175,24 +176,25 @@ pub(crate) fn split_whole(text: &str) -> (String, String) {
     (thought, shown)
 }
 
-/// Returns true if `str.strip` of Python removes the character, so that both backends compare the same text.
+/// Returns true if Python's `str.strip` removes the character. Both backends must compare the same text.
 pub(crate) fn is_white(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
 
-/// Compares the text of a block with the reasoning in a separate field, ignoring whitespace at both ends.
+/// Compares the text of a `<think>` block with the text of a separate reasoning field. Whitespace at both ends is
+/// ignored.
 ///
-/// Takes linear time, because each character on either side is examined once. While a block's text equals the field's
-/// text, the block is held back; at the first difference, all of it is released.
+/// The comparison takes linear time, because each character of either text is examined once. The block is held back
+/// while it matches the field. At the first difference, the complete held-back text is released.
 #[derive(Debug, Default)]
 struct DuplicateReasoning {
     /// Text of the field that no block has repeated yet.
     expected: VecDeque<String>,
     /// Number of bytes in the first expected text that have already been repeated.
     offset: usize,
-    /// Held-back text of the block, which has been equal to the field so far.
+    /// Held-back text of the block, which equals the beginning of the field.
     held: String,
-    /// True if anything other than whitespace was repeated.
+    /// True if the block has repeated more than whitespace.
     matched: bool,
     /// True if this block differs from the field.
     parted: bool,
@@ -221,7 +223,7 @@ impl DuplicateReasoning {
         Some(text)
     }
 
-    /// Ends the block. Returns true if the block was a repetition and is dropped.
+    /// Ends the block. Returns true if the block is dropped, because it repeated earlier reasoning.
     fn close(&mut self) -> bool {
         let dropped = !self.held.is_empty() && self.matched;
         self.held.clear();
@@ -238,7 +240,8 @@ impl DuplicateReasoning {
         }
         while !remaining.is_empty() {
             let Some(first) = self.expected.front() else {
-                // Only whitespace may follow the repeated text; any other text makes the block different.
+                // Only whitespace may follow the repeated text. If other text follows, the block differs from the
+                // field.
                 return remaining.chars().all(is_white) && self.matched;
             };
             let left = first.get(self.offset..).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Recognizes members that may contain the arguments of a call under a name that no gateway is known to use.
 //!
-//! A call without arguments is then not treated as a call that takes none.
+//! A call with such a member and no other arguments is not treated as a call of a tool that takes no arguments.
 
 use crate::dialect::think_tags::is_white;
 use crate::dialect::upstream_error::is_empty_value;
@@ -12,11 +12,11 @@ use crate::json::members::string;
 use crate::model::spec;
 use std::sync::LazyLock;
 
-/// Words in the names of members that never contain arguments, in lower case.
+/// Lowercase words that occur only in the names of members without arguments.
 static HARMLESS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| spec::words(spec::dialects().get("harmless_members")));
 
-/// Returns true if one of these unknown members of a call may contain its arguments.
+/// Returns true if one of the unknown members of a call may contain the arguments.
 pub(crate) fn may_hold_arguments(members: &[Member<'_>]) -> bool {
     members
         .iter()
@@ -28,7 +28,7 @@ fn is_harmless(name: &str) -> bool {
     HARMLESS.iter().any(|word| name.contains(word))
 }
 
-/// Returns true for an object that is not empty, and for text that is one or may be the beginning of one.
+/// Returns true for a non-empty object, and for text that is a non-empty object or may be the beginning of one.
 fn may_be_arguments(raw: Raw<'_>) -> bool {
     if raw.kind != Kind::String {
         return raw.kind == Kind::Object && !is_empty_value(raw);

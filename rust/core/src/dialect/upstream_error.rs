@@ -1,5 +1,5 @@
-//! Extracts the code, type, and message from an error of any shape that a gateway sends inside a stream. Independent of
-//! the dialect.
+//! Extracts the code, type, and message from an error of any shape that a gateway sends inside a stream. The code is
+//! the same for every dialect.
 
 use crate::dialect::think_tags::is_white;
 use crate::json::Kind;
@@ -18,11 +18,11 @@ use std::borrow::Cow;
 const MESSAGE_CHARS: usize = 512;
 /// The lowest HTTP status that indicates an error.
 const HTTP_ERROR: i64 = 400;
-/// Numbers of at least this value are not treated as a status.
+/// Numbers greater than or equal to this value are not treated as a status.
 const STATUS_LIMIT: i64 = 1_000_000_000;
 
-/// Members that may contain the message of an error, in the order in which they are tried. A path leads into nested
-/// objects.
+/// Members that may contain the message of an error, in the order in which they are tried. A path with several names
+/// leads into nested objects.
 const MESSAGES: [&[&str]; 26] = [
     &["message"],
     &["error_message"],
@@ -131,7 +131,7 @@ const STATUSES: [&str; 9] = [
 const RESULTS: [&str; 5] = ["errcode", "err_code", "errno", "retcode", "ret"];
 const FAILED: [&str; 4] = ["error", "failed", "fail", "failure"];
 const SUCCEEDED: [&str; 4] = ["ok", "OK", "success", "succeeded"];
-/// Words in an event name or a payload type that show that the payload reports the progress of a request.
+/// Words in an event name or a payload type that identify progress reports of a request.
 const NOTICES: [&str; 13] = [
     "status",
     "keepalive",
@@ -168,7 +168,7 @@ impl<'a> UpstreamErrorFields<'a> {
         UpstreamErrorFields::of_members(&members(raw), raw)
     }
 
-    /// Reads an object that is itself an error.
+    /// Reads an object that is an error itself.
     pub(crate) fn of_members(members: &[Member<'a>], whole: Raw<'a>) -> UpstreamErrorFields<'a> {
         let of = |name: &str| present(find(members, name));
         let mut out = UpstreamErrorFields::default();
@@ -201,7 +201,7 @@ impl<'a> UpstreamErrorFields<'a> {
         }
     }
 
-    /// Returns an error whose message is the beginning of text that is not JSON.
+    /// Returns an error for text that is not JSON. The message of the error is the beginning of the text.
     pub(crate) fn of_text(text: &'a str) -> UpstreamErrorFields<'a> {
         let end = text
             .char_indices()
@@ -223,7 +223,7 @@ fn first<'a>(own: &[Member<'a>], positions: &[&[&str]]) -> Option<Raw<'a>> {
     })
 }
 
-/// Returns the value at this path, or `None` if it is absent or null.
+/// Returns the value at this path, or `None` if the value is absent or null.
 fn lookup<'a>(own: &[Member<'a>], position: &[&str]) -> Option<Raw<'a>> {
     let (name, inner) = position.split_first()?;
     let raw = present(find(own, name))?;
@@ -234,9 +234,9 @@ fn lookup<'a>(own: &[Member<'a>], position: &[&str]) -> Option<Raw<'a>> {
     }
 }
 
-/// Returns true if an event name or a payload type shows that the payload reports the progress of a request. The name
-/// then contains a word of `NOTICES` and no word that means failure. Such a payload is not an error of the response,
-/// even if it reports that a tool failed.
+/// Returns true if an event name or a payload type identifies a progress report of a request. Such a name contains a
+/// word of `NOTICES` and no word that means failure. A progress report is not an error of the response, even if it
+/// reports that a tool failed.
 pub(crate) fn is_notice(name: &str) -> bool {
     let mut words = name.split(['.', '_', '-', ':', '/']);
     let is_any = |list: &[&str], word: &str| list.contains(&word);
@@ -247,7 +247,8 @@ pub(crate) fn is_notice(name: &str) -> bool {
     }) && found
 }
 
-/// Returns true if the value of `error` is an object with a message or a code. It is then an error in any event.
+/// Returns true if the value of `error` is an object with a message or a code. Such an object is an error in every kind
+/// of event.
 pub(crate) fn is_stated(error: Raw<'_>) -> bool {
     if error.kind != Kind::Object {
         return false;
@@ -257,7 +258,7 @@ pub(crate) fn is_stated(error: Raw<'_>) -> bool {
     ["message", "code"].iter().any(has_value)
 }
 
-/// Returns true if the object reports success, in words or with a status or code that is 0 or 200 to 299.
+/// Returns true if the object reports success, either in words or with a status or code of 0 or 200 to 299.
 pub(crate) fn reports_success(own: &[Member<'_>]) -> bool {
     let is_ok = |raw: Raw<'_>| {
         (is_status(raw, 0) && !is_status(raw, 1)) || (is_status(raw, 200) && !is_status(raw, 300))
@@ -266,8 +267,8 @@ pub(crate) fn reports_success(own: &[Member<'_>]) -> bool {
     sent.any(is_ok) || states_success(own)
 }
 
-/// Returns true if a status or the message of the object is `true` or a word such as `ok`. The code may then be any
-/// number, because some gateways use codes of their own for success, such as 20000.
+/// Returns true if a status or the message of the object is `true` or a word such as `ok`. If the object states success
+/// in words, its code may be any number, because some gateways define their own codes for success, such as 20000.
 fn states_success(own: &[Member<'_>]) -> bool {
     let is_word = |raw: Raw<'_>| {
         raw.text == "true" || SUCCEEDED.iter().any(|word| is_string(Some(raw), word))
@@ -276,7 +277,7 @@ fn states_success(own: &[Member<'_>]) -> bool {
     names.filter_map(|name| find(own, name)).any(is_word)
 }
 
-/// Returns true if an object without any member of its dialect reports an error in a known shape. The shapes are a
+/// Returns true if an object without members of its dialect has a known error shape. The known shapes are a
 /// gateway-specific error member, a flag that indicates failure, and an error status with a message.
 pub(crate) fn reports_failure(own: &[Member<'_>]) -> bool {
     let has_value = |name: &&str| find(own, name).is_some_and(|raw| !is_empty_value(raw));
@@ -309,18 +310,18 @@ pub(crate) fn reports_failure(own: &[Member<'_>]) -> bool {
     find(own, "type").is_none() && find(own, "detail").is_some_and(is_detail)
 }
 
-/// Members in which an object without other signs of an error may contain the message of one.
+/// Members that may contain an error message, in an object that does not look like an error otherwise.
 const BARE_WORDS: [&str; 4] = ["message", "msg", "errmsg", "err_msg"];
 
-/// Returns true if an object without any member of its dialect has a message, no type, and no sign of success. It is an
-/// error if the response ends with it.
+/// Returns true if an object without members of its dialect has a message, has no type, and does not report success. An
+/// object in this form is an error if it is the last object of the response.
 pub(crate) fn states_message(own: &[Member<'_>]) -> bool {
     let is_words = |raw| string(raw).is_some_and(|words| !words.trim_matches(is_white).is_empty());
     let words = BARE_WORDS.iter().filter_map(|name| find(own, name));
     find(own, "type").is_none() && words.into_iter().any(is_words) && !reports_success(own)
 }
 
-/// Returns true if the value is an integer, or a string of digits, that is negative or at least `least`.
+/// Returns true if the value is an integer or a string of digits, and is negative or at least `least`.
 fn is_status(raw: Raw<'_>, least: i64) -> bool {
     let digits = match raw.kind {
         Kind::Number => Cow::Borrowed(raw.text),
@@ -338,7 +339,7 @@ fn is_status(raw: Raw<'_>, least: i64) -> bool {
 }
 
 /// Returns true if the object has only one member: a string in `message`, or a usable `detail`. Proxies and web
-/// frameworks send such errors. `names`: the names of all members.
+/// frameworks send errors in this form. `names`: the names of all members.
 pub(crate) fn is_bare<S: AsRef<str>>(members: &[Member<'_>], names: &[S]) -> bool {
     match names {
         [name] if name.as_ref() == "detail" => find(members, "detail").is_some_and(is_detail),
@@ -349,12 +350,13 @@ pub(crate) fn is_bare<S: AsRef<str>>(members: &[Member<'_>], names: &[S]) -> boo
     }
 }
 
-/// Returns true if `raw` can be a framework's `detail`: a string, or a non-empty array (of validation errors).
+/// Returns true if `raw` can be the `detail` of an error from a web framework: a string, or a non-empty array of
+/// validation errors.
 fn is_detail(raw: Raw<'_>) -> bool {
     raw.kind == Kind::String || (raw.kind == Kind::Array && !is_empty_value(raw))
 }
 
-/// Returns true if the value is null, or one that gateways send in its place: `""`, `false`, `0`, `{}`, `[]`.
+/// Returns true if the value is null, or an empty value that gateways send instead: `""`, `false`, `0`, `{}`, `[]`.
 pub(crate) fn is_empty_value(raw: Raw<'_>) -> bool {
     let blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
     match raw.kind {

@@ -1,6 +1,6 @@
 //! Reads the token counts from a usage object, using the table of dotted paths in `_spec/dialects.json`.
 //!
-//! If a payload contains several usage objects, the caller decides which one is used.
+//! If a payload contains several usage objects, the caller selects the one to use.
 
 use crate::json::Kind;
 use crate::json::Number;
@@ -13,7 +13,7 @@ use crate::model::event::Usage;
 use crate::model::spec;
 use serde_json::Value;
 
-/// Paths of one count. The first path that leads to a number is used.
+/// The paths at which one count may be. The first path that leads to a number is used.
 type Paths = Vec<Vec<String>>;
 
 /// The `usage` table of a dialect, with its paths split into steps.

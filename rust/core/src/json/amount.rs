@@ -1,7 +1,6 @@
-//! Counts the commas and opening brackets of a text outside strings, to limit the number of values before any is read.
+//! Counts the commas and opening brackets outside strings, to limit the number of values before any value is parsed.
 //!
-//! Every value except the outermost one follows one of these characters. Text that is not JSON is also counted. Nothing
-//! is allocated.
+//! The number of values is at most one more than this count. The text may be invalid JSON. Nothing is allocated.
 
 use memchr::memchr;
 use memchr::memchr2;
@@ -10,7 +9,7 @@ use memchr::memchr2;
 pub(crate) fn has_more(text: &str, limit: u64) -> bool {
     let mut rest = text.as_bytes();
     let mut count = 0;
-    // Each remaining byte adds at most one to the count, so stop once the limit can no longer be exceeded.
+    // Each remaining byte adds at most 1 to the count. Stop when the limit can no longer be exceeded.
     while count + rest.len() as u64 > limit {
         let quote = memchr(b'"', rest);
         let (outside, string) = rest.split_at(quote.unwrap_or(rest.len()));

@@ -1,7 +1,7 @@
 //! Finds duplicate keys in the objects of a validated text, at any depth.
 //!
-//! Most payloads have none. Callers therefore call `may_repeat` on members that they parse anyway, and scan the text
-//! only if the result is inconclusive.
+//! Most payloads have no duplicate keys. Callers therefore call `may_repeat` on members that they parse anyway, and
+//! scan the text only if the result is inconclusive.
 
 use crate::json::Kind;
 use crate::json::Raw;
@@ -16,7 +16,7 @@ const FEW: usize = 32;
 /// One step of a path: the name of a member, or `None` for any item of an array.
 pub(crate) type PathStep<'a> = Option<Cow<'a, str>>;
 
-/// Returns true if there may be a duplicate key among these members, and false if there is none.
+/// Returns true if these members may have a duplicate key, and false if they certainly have none.
 pub(crate) fn may_repeat(members: &[Member<'_>]) -> bool {
     members.len() > FEW
         || members.iter().enumerate().any(|(at, member)| {
@@ -25,15 +25,16 @@ pub(crate) fn may_repeat(members: &[Member<'_>]) -> bool {
         })
 }
 
-/// Initial capacities for keys and levels. They are sufficient for most payloads, so that the vectors need not grow.
+/// Initial capacities for keys and levels. These capacities are sufficient for most payloads, so that the vectors do
+/// not grow.
 const USUAL_KEYS: usize = 32;
 const USUAL_LEVELS: usize = 12;
 
 /// 2^64 divided by the golden ratio.
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Returns a hash that is compared instead of the key. Different keys very rarely have equal hashes; such keys are
-/// treated as equal.
+/// Returns a hash that is compared instead of the key. Different keys very rarely have equal hashes. Keys with equal
+/// hashes are treated as equal.
 #[inline]
 fn mark(key: &str) -> u64 {
     let bytes = key.as_bytes();
@@ -47,8 +48,8 @@ fn mark(key: &str) -> u64 {
             _ => (joined(bytes), 0),
         },
     };
-    // An odd factor preserves all bits of the first bytes. The last bytes are rotated, so that equal halves do not
-    // cancel out.
+    // An odd factor preserves all information in the first bytes. The last bytes are rotated, so that equal first and
+    // last bytes do not cancel each other out.
     let ends = first.wrapping_mul(FACTOR) ^ last.rotate_left(23) ^ (bytes.len() as u64) << 56;
     let middle = bytes.get(8..bytes.len().saturating_sub(8));
     let middle = middle.unwrap_or_default().chunks(8);
@@ -61,18 +62,18 @@ fn mark(key: &str) -> u64 {
     })
 }
 
-/// Returns at most seven bytes as one integer.
+/// Combines at most seven bytes into one integer.
 #[inline]
 fn joined(bytes: &[u8]) -> u64 {
     let bytes = bytes.iter();
     bytes.fold(0, |all, byte| all << 8 | u64::from(*byte))
 }
 
-/// Returns true if an object in the text, at any depth, may have a duplicate key, and false if none has one.
+/// Returns true if an object at any depth of the text may have a duplicate key, and false if no object has one.
 pub(crate) fn may_repeat_in(text: &str) -> bool {
     let mut scanner = Scanner::of_validated(text);
-    // Hashes of the keys of all open objects and, for each open container, the position where its own keys begin
-    // (`None` for an array).
+    // The hashes of the keys of all open objects. `levels` contains, for each open container, the position at which its
+    // keys begin, or `None` for an array.
     let mut keys: Vec<u64> = Vec::with_capacity(USUAL_KEYS);
     let mut levels: Vec<Option<usize>> = Vec::with_capacity(USUAL_LEVELS);
     loop {

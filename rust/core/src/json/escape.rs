@@ -1,4 +1,4 @@
-//! Checks the `\u` escapes of strings that arrive byte by byte: their digits, and unpaired surrogates.
+//! Checks the digits of `\u` escapes in strings that arrive byte by byte, and finds unpaired surrogates.
 
 /// Escape state of one text.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,8 +11,8 @@ pub(crate) struct Escapes {
 }
 
 impl Escapes {
-    /// Consumes a digit of a `\u` escape. Returns true for the last digit, and `None` if the byte is not a hexadecimal
-    /// digit.
+    /// Consumes a digit of a `\u` escape. Returns true if the digit is the last of the escape, or `None` if the byte is
+    /// not a hexadecimal digit.
     pub(crate) fn digit(&mut self, byte: u8) -> Option<bool> {
         let digit = char::from(byte).to_digit(16)?;
         self.unit = (self.unit << 4) | (digit as u16);
@@ -34,9 +34,9 @@ impl Escapes {
         Some(true)
     }
 
-    /// Records that something other than a low surrogate follows: other text, another escape, or the end of the string.
+    /// Records that other text, another escape, or the end of the string follows.
     ///
-    /// A high surrogate directly before it stays unpaired.
+    /// A preceding high surrogate therefore stays unpaired.
     #[inline]
     pub(crate) fn other_text(&mut self) {
         self.lone |= self.high;

@@ -1,7 +1,8 @@
-//! Collects members that streamweld does not model, as the text of one JSON object to include in an event.
+//! Collects the members that streamweld does not model. The result is the text of one JSON object, which events contain
+//! as metadata.
 //!
-//! The values stay raw text, in wire order. Null members are omitted. If a key occurs on several levels, the inner
-//! level takes precedence.
+//! The values stay raw JSON text, in wire order. Null members are omitted. If a key occurs at several levels, the value
+//! at the innermost level is used.
 
 use crate::json::Key;
 use crate::json::Kind;
@@ -9,21 +10,21 @@ use crate::json::duplicate_keys::may_repeat;
 use crate::json::members::Member;
 use std::collections::HashMap;
 
-/// Maximum number of members of the chunk that are remembered, so that an unchanged member is not repeated.
+/// Maximum number of stored chunk members. A stored member is not emitted again while it is unchanged.
 ///
-/// Any further members, and long ones, are included in every event.
+/// Further members, and long members, are included in every event.
 const REMEMBERED: usize = 64;
 const LONGEST_KEY: usize = 256;
 const LONGEST: usize = 4096;
 /// Number of members up to which a linear search is used.
 const FEW: usize = 16;
 
-/// Collects the members of one object from several nesting levels. If a key occurs on several levels, the inner one
-/// takes precedence.
+/// Collects the members of one object from several nesting levels. If a key occurs at several levels, the value at the
+/// innermost level is used.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExtraFields<'a> {
     pub(crate) members: Vec<Member<'a>>,
-    /// Position of each key. Created once there are too many members for a linear search.
+    /// Position of each key. The map is created when there are too many members for a linear search.
     positions: Option<HashMap<String, usize>>,
 }
 
@@ -32,8 +33,8 @@ impl<'a> ExtraFields<'a> {
     pub(crate) fn of(members: Vec<Member<'a>>) -> ExtraFields<'a> {
         let mut level = ExtraFields::default();
         if may_repeat(&members) {
-            // Nulls are removed only after this loop, because a null that is the last value of a duplicate key replaces
-            // the earlier value.
+            // Nulls are removed only after this loop, because the last value of a duplicate key replaces the earlier
+            // values even if it is null.
             for member in members {
                 level.add(member);
             }
@@ -49,7 +50,7 @@ impl<'a> ExtraFields<'a> {
         self.members.is_empty()
     }
 
-    /// Adds a member. The last value of a duplicate key is kept, even if it is null.
+    /// Adds a member. The last value of a duplicate key is used, even if this value is null.
     pub(crate) fn add(&mut self, member: Member<'a>) {
         let position = self.position(member.key);
         match position.and_then(|at| self.members.get_mut(at)) {
@@ -128,8 +129,7 @@ fn is_within(text: &str, most: usize) -> bool {
     text.len() <= most || text.chars().nth(most).is_none()
 }
 
-/// The last values of the members of one level. A remembered member is included again only if its value
-/// changes.
+/// The last values of the members at one level. A stored member is included again only if its value changes.
 #[derive(Debug, Default)]
 pub(crate) struct LastSeen {
     members: Vec<(Box<str>, Box<str>)>,

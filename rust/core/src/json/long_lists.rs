@@ -1,7 +1,8 @@
-//! Checks whether the lists whose items are decoded one by one have more items than one payload may have.
+//! Checks whether the lists whose items are decoded individually exceed the limit on the number of items in one
+//! payload.
 //!
-//! A decoded item takes far more memory than its text: in a list of tool calls, an item `1` with its comma takes only
-//! two bytes. The items are therefore counted before any of them is decoded.
+//! A decoded item takes far more memory than its text. For example, the item `1` in a list of tool calls takes only two
+//! bytes with its comma. The items are therefore counted before any item is decoded.
 
 use crate::json::Kind;
 use crate::json::ScanError;
@@ -9,10 +10,10 @@ use crate::json::Scanner;
 use memchr::memchr_iter;
 use memchr::memmem;
 
-/// Each item counts as this many values.
+/// The number of values that each item counts as.
 const WEIGHT: u64 = 32;
 
-/// Keys of lists whose items are decoded one by one, and of the objects that contain such lists.
+/// Keys of the lists whose items are decoded individually, and of the objects that contain these lists.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Walked {
     pub(crate) lists: &'static [&'static str],
@@ -21,10 +22,10 @@ pub(crate) struct Walked {
 
 /// Returns true if the `walked` lists of a valid JSON document have more items in total than `max_values` allows.
 ///
-/// The document itself may be a list. Also returns true if the key of such a list or object is duplicated.
+/// The document itself may be a list. Also returns true if a key in `walked` is duplicated.
 pub(crate) fn has_long_lists(text: &str, walked: Walked, max_values: u64) -> bool {
     let most = max_values / WEIGHT;
-    // An item takes at least two bytes, and follows a bracket or a comma.
+    // An item takes at least two bytes, including the bracket or comma before it.
     text.len() as u64 / 2 > most
         && !walked.lists.is_empty()
         && (separators(text) > most || may_repeat(text, walked))
@@ -32,16 +33,17 @@ pub(crate) fn has_long_lists(text: &str, walked: Walked, max_values: u64) -> boo
 }
 
 /// Returns the number of commas and opening square brackets, including those in strings. Most long payloads consist of
-/// a few long strings, and counting takes far less time than finding the ends of all values.
+/// a few long strings. Counting takes far less time than finding the ends of all values.
 fn separators(text: &str) -> u64 {
     let count = |byte| memchr_iter(byte, text.as_bytes()).count() as u64;
     count(b',') + count(b'[')
 }
 
-/// Returns true if a key in `walked` may occur more than once in the text. May also return true if none does.
+/// Returns true if a key in `walked` may occur more than once in the text. The function may also return true if no key
+/// is duplicated.
 fn may_repeat(text: &str, walked: Walked) -> bool {
     let mut keys = walked.lists.iter().chain(walked.objects);
-    // A key with escapes has a `\u00`, because the keys in `walked` are ASCII.
+    // A key with escapes contains `\u00`, because the keys in `walked` are ASCII.
     memmem::find(text.as_bytes(), b"\\u00").is_some() || keys.any(|key| occurs_again(text, key))
 }
 

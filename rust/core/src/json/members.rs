@@ -1,8 +1,8 @@
-//! Splits a payload into its members, and finds members and items of values that are kept as raw text.
+//! Splits a payload into its members, and finds the members and items of values that are stored as raw text.
 //!
-//! Every decoder uses these functions to find values, distinguish kinds, and unescape strings. If a key is duplicated,
-//! the last value is used. Objects and lists that the decoder reads (`Place`) are split in the same pass that validates
-//! the payload, because otherwise each of them would be scanned again.
+//! All decoders use these functions to find values, distinguish kinds, and unescape strings. If a key is duplicated,
+//! the last value is used. The objects and lists that the decoder reads (`Place`) are split while the payload is
+//! validated, so that they are not scanned again.
 
 use crate::json::Key;
 use crate::json::Kind;
@@ -16,8 +16,8 @@ use std::borrow::Cow;
 
 /// Typical size of a member in bytes, and the largest initial capacity.
 ///
-/// Without an initial capacity, a vector starts with four members and is moved each time it grows. With a larger one,
-/// the allocator's fast path would not be used.
+/// Without an initial capacity, a vector starts with four members and is moved each time it grows. With a larger
+/// initial capacity, the allocator could not use its fast path.
 const MEMBER: usize = 24;
 const MAX_INITIAL_MEMBERS: usize = 1024 / size_of::<Member<'_>>();
 
@@ -35,7 +35,7 @@ pub(crate) struct Member<'a> {
 #[derive(Debug)]
 pub(crate) enum Document<'a> {
     Object(Object<'a>),
-    /// An array, a string, a number or a literal.
+    /// An array, a string, a number, `true`, `false`, or `null`.
     Other(Raw<'a>),
 }
 
@@ -44,14 +44,14 @@ pub(crate) enum Document<'a> {
 pub(crate) struct Object<'a> {
     pub(crate) raw: Raw<'a>,
     pub(crate) members: Vec<Member<'a>>,
-    /// True if the object contains an integer outside -2^63 to 2^64-1. Set only for complete payloads.
+    /// True if the object contains an integer outside -2^63 to 2^64-1. The flag is set only for complete payloads.
     pub(crate) wide_integer: bool,
     /// The objects and lists inside this object that are already split. `None` if no such value exists.
     pub(crate) nested: Option<Box<Nested<'a>>>,
 }
 
 impl<'a> Object<'a> {
-    /// Splits an object into its members. Returns `None` for a value of any other kind.
+    /// Splits an object into its members. Returns `None` if the value is not an object.
     pub(crate) fn of(raw: Raw<'a>) -> Option<Object<'a>> {
         (raw.kind == Kind::Object).then(|| Object {
             raw,
@@ -73,7 +73,7 @@ impl<'a> Object<'a> {
             .or_else(|| Object::of(raw).map(Cow::Owned))
     }
 
-    /// Returns the items of an array inside this object. The result is empty for a value of any other kind.
+    /// Returns the items of an array inside this object. The result is empty if the value is not an array.
     pub(crate) fn items(&self, raw: Raw<'a>) -> Cow<'_, [Raw<'a>]> {
         let known = self.nested().and_then(|nested| nested.items(raw));
         known.map_or_else(|| Cow::Owned(items(raw)), Cow::Borrowed)
@@ -117,19 +117,19 @@ pub(crate) fn document(text: &str, max_depth: Option<u64>) -> Scan<Document<'_>>
     split(text, max_depth, Flat)
 }
 
-/// Position of a value in a payload. It determines which nested values the decoder reads.
+/// The place of a value in a payload. The place determines which nested values the decoder reads.
 ///
 /// A place must not contain itself, because values are split recursively.
 pub(crate) trait Place: Copy {
-    /// Returns the place of a member's value, if it is read as an object or array.
+    /// Returns the place of the value of a member, if the decoder reads the value as an object or array.
     fn child(self, key: Key<'_>) -> Option<Self>;
 
-    /// Returns the place of the items, if an array at this place is read.
+    /// Returns the place of the items, if the decoder reads an array at this place.
     fn item(self) -> Option<Self>;
 
-    /// Returns true if two members of an object at this place may have the same key, and the decoder reads them.
+    /// Returns true if the decoder reads the members of an object at this place and two of them may have the same key.
     ///
-    /// Not called for the payload itself.
+    /// This method is not called for the payload itself.
     fn may_repeat(self, members: &[Member<'_>]) -> bool;
 }
 
@@ -151,7 +151,8 @@ impl Place for Flat {
     }
 }
 
-/// Maximum number of objects, and of lists, to split. Further values are scanned again when they are read.
+/// Maximum number of objects to split, and maximum number of lists to split. Further values are scanned again when they
+/// are read.
 const KEPT: usize = 64;
 
 /// Initial capacities, sufficient for most payloads, objects and lists.
@@ -192,7 +193,8 @@ impl<'a> Nested<'a> {
     }
 }
 
-/// Returns true if both values are the same span of the payload. Equal text elsewhere in the payload does not count.
+/// Returns true if both values are the same span of the payload. Equal text at another place in the payload is not the
+/// same span.
 fn is_same(one: Raw<'_>, other: Raw<'_>) -> bool {
     std::ptr::eq(one.text, other.text)
 }
@@ -297,7 +299,7 @@ impl<'a> Splitter<'a> {
     }
 }
 
-/// Returns the members of an object, in order. The result is empty for a value of any other kind.
+/// Returns the members of an object, in order. The result is empty if the value is not an array.
 pub(crate) fn members(raw: Raw<'_>) -> Vec<Member<'_>> {
     let room = (raw.text.len() / MEMBER).min(MAX_INITIAL_MEMBERS);
     let mut out = Vec::with_capacity(if raw.kind == Kind::Object { room } else { 0 });
@@ -311,7 +313,7 @@ pub(crate) fn members(raw: Raw<'_>) -> Vec<Member<'_>> {
     out
 }
 
-/// Returns the items of an array. The result is empty for a value of any other kind.
+/// Returns the items of an array. The result is empty if the value is not an array.
 pub(crate) fn items(raw: Raw<'_>) -> Vec<Raw<'_>> {
     let mut out = Vec::new();
     let mut scanner = Scanner::of_validated(raw.text);
@@ -324,7 +326,7 @@ pub(crate) fn items(raw: Raw<'_>) -> Vec<Raw<'_>> {
     out
 }
 
-/// Returns the first item of an array, or `None` for an empty array or a value of any other kind.
+/// Returns the first item of an array, or `None` if the array is empty or the value is not an array.
 pub(crate) fn first_item(raw: Raw<'_>) -> Slot<'_> {
     let mut scanner = Scanner::of_validated(raw.text);
     if raw.kind != Kind::Array || scanner.enter_array().is_err() || scanner.next_item() != Ok(true)
@@ -348,7 +350,7 @@ pub(crate) fn present(slot: Slot<'_>) -> Slot<'_> {
     slot.filter(|raw| raw.kind != Kind::Null)
 }
 
-/// Returns true if the member is `true`, or this word as a string, which some gateways send instead.
+/// Returns true if the member is `true`, or the string `"true"`, which some gateways send instead.
 pub(crate) fn is_set(slot: Slot<'_>) -> bool {
     slot.is_some_and(|raw| match raw.kind {
         Kind::True => true,
@@ -364,14 +366,14 @@ pub(crate) fn is_string(slot: Slot<'_>, word: &str) -> bool {
     };
     let inner = raw.text.get(1..raw.text.len().saturating_sub(1));
     let inner = inner.unwrap_or_default();
-    // An escape is longer than the character that it stands for.
+    // An escape is longer than the character that it represents.
     inner == word
         || (inner.len() > word.len()
             && has_backslash(inner.as_bytes())
             && string(raw).is_some_and(|text| text == word))
 }
 
-/// Returns the last member with this name in an object that is kept as raw text.
+/// Returns the last member with this name in an object that is stored as raw text.
 pub(crate) fn member_of<'a>(raw: Raw<'a>, name: &str) -> Slot<'a> {
     let mut found = None;
     let mut scanner = Scanner::of_validated(raw.text);
@@ -386,13 +388,13 @@ pub(crate) fn member_of<'a>(raw: Raw<'a>, name: &str) -> Slot<'a> {
     found
 }
 
-/// Returns the text of a string, with unpaired surrogates replaced. Returns `None` for a value of any other kind.
+/// Returns the text of a string, with unpaired surrogates replaced. Returns `None` if the value is not an object.
 pub(crate) fn string(raw: Raw<'_>) -> Option<Cow<'_, str>> {
     text(raw).map(|text| text.into_whole().0)
 }
 
-/// Returns the text of a string, or `None` for a value of any other kind. Surrogate halves at its ends are kept
-/// separate.
+/// Returns the text of a string, or `None` if the value is not a string. Surrogate halves at its ends are stored
+/// separately.
 pub(crate) fn text(raw: Raw<'_>) -> Option<Text<'_>> {
     match raw.kind {
         Kind::String => raw
@@ -454,7 +456,7 @@ mod tests {
         assert!(document("{\"a\":1}}", None).is_err());
     }
 
-    /// The payload, its member `l`, the items of that list, and their member `o`.
+    /// The places of the payload, of its member `l`, of the items in that list, and of their member `o`.
     #[derive(Clone, Copy)]
     enum Here {
         Root,

@@ -1,6 +1,6 @@
-//! JSON as streamweld accepts it (RFC 8259, nesting up to 128, no numbers that overflow to infinity): incremental
-//! validation (`automaton`), a validating pull scanner (`scan`), string text (`text`), and members of scanned values
-//! (`members`).
+//! The JSON that streamweld accepts: RFC 8259, nested at most 128 levels deep, without numbers that overflow to
+//! infinity. The module `automaton` validates incrementally, `scan` is a validating pull scanner, `text` decodes
+//! strings, and `members` finds the members of scanned values.
 
 pub(crate) mod amount;
 pub mod automaton;

@@ -1,17 +1,17 @@
 //! Measures a number token digit by digit in constant memory.
 //!
-//! Determines whether an integer fits in 64 bits and whether a float rounds to infinity. Both results are exact, so
-//! they agree with any correctly rounding parser.
+//! The module determines whether an integer fits in 64 bits, and whether a float rounds to infinity. Both results are
+//! exact, so they agree with every parser that rounds correctly.
 
-/// 2^1024 - 2^970: from this value on, a decimal number rounds to infinity (the tie goes to the even neighbor).
+/// 2^1024 - 2^970, the smallest number that rounds to infinity, because a tie rounds to the even neighbor.
 const INFINITE_FROM: &[u8] = b"179769313486231580793728971405303415079934132710037826936173778980444968292764750946649017977587207096330286416692887910946555547851940402630657488671505820681908902000708383676273854845817711531764475730270069855571366959622842914819860834936475292719074168444365510704342711559699508093042880177904174497792";
 
-/// Exponent digits are no longer added once the exponent reaches this value.
+/// Once the exponent reaches this value, further digits are ignored.
 ///
-/// It is larger than any exponent that affects the result, but far from overflow.
+/// The value is larger than any exponent that affects the result, but small enough to prevent an overflow.
 const EXPONENT_CAP: i64 = 1 << 56;
 
-/// How the digits so far compare with those of `INFINITE_FROM`.
+/// How the digits that have been read compare with the digits of `INFINITE_FROM`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     Less,
@@ -23,7 +23,7 @@ enum Order {
 /// not 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Magnitude {
-    /// Value of the integer so far.
+    /// Value of the integer digits that have been read.
     value: u64,
     scale: i64,
     exponent: i64,
@@ -110,8 +110,8 @@ impl Magnitude {
         }
     }
 
-    /// Returns true if the number is a float that rounds to infinity. An integer is never infinite, because its text is
-    /// kept.
+    /// Returns true if the number is a float that rounds to infinity. An integer is never infinite, because its exact
+    /// text is kept.
     pub(crate) fn is_infinite(&self) -> bool {
         if !self.float || !self.nonzero {
             return false;
@@ -128,8 +128,8 @@ impl Magnitude {
             std::cmp::Ordering::Equal => match self.order {
                 Order::Less => false,
                 Order::Greater => true,
-                // The missing digits are zeros, and the last digit of the limit is not zero, so a shorter number is
-                // less.
+                // A shorter number is less than the limit, because its missing digits are zeros and the last digit of
+                // the limit is not zero.
                 Order::Same => usize::from(self.compared) == INFINITE_FROM.len(),
             },
         }

@@ -1,9 +1,9 @@
-//! Completes a truncated JSON object: keeps the finished values and the beginning of an open string, and closes open
-//! containers.
+//! Completes a truncated JSON object. Finished values and the beginning of an open string are kept, and open containers
+//! are closed.
 //!
-//! Omits a number that may continue, a key without its value, and an incomplete escape. The automaton determines how
-//! much of the text is valid; this module only finds tokens. The pure-Python twin derives the same result from its
-//! events (`json/partial.py`). The live view of partial arguments exists only there.
+//! A number that may continue, a key without its value, and an incomplete escape are omitted. The automaton determines
+//! how much of the text is valid, so this module only finds tokens. The pure-Python twin derives the same result from
+//! its events (`json/partial.py`). The live view of partial arguments exists only in pure Python.
 
 use crate::json::automaton::Automaton;
 use crate::json::token::string_end;
@@ -85,7 +85,8 @@ impl Reader<'_> {
                 _ => {
                     let rest = self.text.get(at..).unwrap_or_default();
                     let length = rest.iter().position(|byte| b" \t\n\r,]}".contains(byte));
-                    // More digits may follow a number; a literal is complete with its last letter.
+                    // A number may still continue at the end of the text, but a literal is complete with its last
+                    // letter.
                     if length.is_none() && !matches!(rest, b"true" | b"false" | b"null") {
                         return;
                     }
@@ -96,8 +97,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Keeps the string in which the text ends, up to an incomplete escape. `start`: the position at which its content
-    /// begins.
+    /// Keeps the string in which the text ends, but omits an incomplete escape at the end. `start`: the position at
+    /// which its content begins.
     fn open_string(&mut self, start: usize) {
         if self.key {
             return;
@@ -127,7 +128,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns true if the escape is that of a high surrogate.
+/// Returns true if the escape represents a high surrogate.
 fn is_high(escape: &[u8]) -> bool {
     matches!(
         escape,

@@ -1,6 +1,6 @@
-//! Resolves the escapes of JSON strings, keeps halves of a surrogate pair separate, and writes strings.
+//! Resolves the escapes of JSON strings, separates halves of surrogate pairs, and writes strings.
 //!
-//! The strings must have been validated by the scanner.
+//! The scanner must have validated the strings.
 
 use crate::json::token::plain_run;
 use crate::json::token::string_end;
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 /// Replacement for an unpaired surrogate.
 const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 
-/// Text of one JSON string. Surrogate halves at its ends are kept separate, because a stream may split a pair.
+/// Text of one JSON string. Surrogate halves at its ends are stored separately, because a stream may split a pair.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Text<'a> {
     pub body: Cow<'a, str>,
@@ -49,15 +49,16 @@ impl<'a> Text<'a> {
         self.body.is_empty() && self.lead_low.is_none() && self.tail_high.is_none()
     }
 
-    /// Returns true if no surrogate half is kept separate and none was replaced.
+    /// Returns true if no surrogate half was separated or replaced.
     #[inline]
     pub fn is_whole(&self) -> bool {
         self.lead_low.is_none() && self.tail_high.is_none() && !self.lone
     }
 
-    /// Returns the final text, to which no other text will be joined. Surrogate halves at its ends become U+FFFD.
+    /// Converts the text to final text, to which no other text will be joined. Surrogate halves at its ends become
+    /// U+FFFD.
     ///
-    /// The flag is true if there was an unpaired surrogate.
+    /// The returned flag is true if there was an unpaired surrogate.
     pub fn into_whole(self) -> (Cow<'a, str>, bool) {
         if self.lead_low.is_none() && self.tail_high.is_none() {
             return (self.body, self.lone);
@@ -73,7 +74,7 @@ impl<'a> Text<'a> {
         (Cow::Owned(whole), true)
     }
 
-    /// Returns the same text in a buffer of its own.
+    /// Returns the same text in an owned buffer.
     pub fn into_owned(self) -> Text<'static> {
         Text {
             body: Cow::Owned(self.body.into_owned()),
@@ -100,14 +101,15 @@ fn is_low(unit: u16) -> bool {
     (0xDC00..0xE000).contains(&unit)
 }
 
-/// Splits the text after `at` bytes. Returns the whole text and an empty string if that is not a character boundary.
+/// Splits the text after `at` bytes. If this position is not a character boundary, returns the whole text and an empty
+/// string.
 ///
-/// This cannot happen for valid text.
+/// In valid text, the position is always a character boundary.
 fn split(text: &str, at: usize) -> (&str, &str) {
     text.split_at_checked(at).unwrap_or((text, ""))
 }
 
-/// Returns the code unit that four hexadecimal digits denote.
+/// Returns the code unit that four hexadecimal digits represent.
 fn unit(digits: &str) -> u16 {
     u16::from_str_radix(digits, 16).unwrap_or(0xFFFD)
 }
@@ -119,7 +121,7 @@ fn unescape(raw: &str) -> Text<'_> {
     let mut rest = raw;
     // A high surrogate that may form a pair with the next escape.
     let mut high: Option<u16> = None;
-    // True once any text has been read. A low surrogate is kept separate only at the very start.
+    // True once any text has been read. A low surrogate is stored separately only at the very start.
     let mut begun = false;
     while !rest.is_empty() {
         let run = memchr(b'\\', rest.as_bytes()).unwrap_or(rest.len());
@@ -189,15 +191,15 @@ fn short_escape(escape: &str) -> char {
     }
 }
 
-/// The half of a surrogate pair that is held back between two deltas of a text.
+/// The first half of a surrogate pair, held back between two deltas of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Surrogates {
     high: Option<u16>,
 }
 
 impl Surrogates {
-    /// Joins a delta to the pending half of a surrogate pair. Returns the text to emit, and whether a surrogate stayed
-    /// unpaired.
+    /// Joins a delta with the pending half of a surrogate pair. Returns the text to emit, and whether any surrogate
+    /// remained unpaired.
     #[inline]
     pub fn join<'a>(&mut self, text: Text<'a>) -> (Cow<'a, str>, bool) {
         if self.high.is_none() && text.lead_low.is_none() && text.tail_high.is_none() {
@@ -208,7 +210,7 @@ impl Surrogates {
 
     #[cold]
     fn join_halves<'a>(&mut self, text: Text<'a>) -> (Cow<'a, str>, bool) {
-        // An empty delta leaves the half pending.
+        // After an empty delta, the half is still pending.
         if text.is_empty() {
             return (text.body, text.lone);
         }
@@ -241,7 +243,7 @@ impl Surrogates {
     }
 }
 
-/// Appends the text as a JSON string with quotes, escaping only what must be escaped.
+/// Appends the text as a quoted JSON string, and escapes only the characters that must be escaped.
 pub fn write_string(out: &mut String, text: &str) {
     out.push('"');
     let mut rest = text;
@@ -299,11 +301,11 @@ pub fn compact(raw: &str) -> Cow<'_, str> {
 
 /// Returns true if the text has a backslash.
 ///
-/// Most texts are so short that a call to a search function would cost more than this loop.
+/// Most texts are so short that calling a search function would take longer than this loop.
 #[inline]
 pub(crate) fn has_backslash(text: &[u8]) -> bool {
     let among = |bytes: &[u8]| {
-        // There is no early exit, so that the compiler emits a few vector instructions.
+        // The loop has no early exit, so that the compiler can vectorize it.
         bytes
             .iter()
             .fold(false, |found, byte| found | (*byte == b'\\'))

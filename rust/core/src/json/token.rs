@@ -1,7 +1,6 @@
 //! Finds the end of a string or number token, and rejects malformed tokens.
 //!
-//! These are free functions that receive bytes and positions and return positions, so that a cursor can stay in
-//! registers.
+//! The functions receive bytes and positions and return positions, so that a cursor can stay in registers.
 
 use memchr::memchr2;
 
@@ -14,9 +13,9 @@ pub(crate) fn string_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
     string_end_at(bytes, end, false)
 }
 
-/// Does the same as `string_end`, but is faster for short strings.
+/// Returns the same result as `string_end`, but is faster for short strings.
 ///
-/// `no_control_chars`: the strings in the text are known to have no control characters.
+/// `no_control_chars`: true if the strings in the text certainly contain no control characters.
 #[inline(always)]
 pub(crate) fn string_end_in(
     bytes: &[u8],
@@ -44,9 +43,9 @@ fn string_end_at(bytes: &[u8], end: usize, no_control_chars: bool) -> Option<(us
     Some((end_after_escapes(bytes, end, no_control_chars)?, true))
 }
 
-/// Returns true if the text has no control characters. The text need not be JSON.
+/// Returns true if the text has no control characters. The text does not have to be JSON.
 pub(crate) fn has_no_control_chars(bytes: &[u8]) -> bool {
-    // There is no early exit, so that the compiler emits a few vector instructions.
+    // The loop has no early exit, so that the compiler can vectorize it.
     !bytes
         .iter()
         .fold(false, |found, byte| found | (*byte < 0x20))
@@ -55,9 +54,10 @@ pub(crate) fn has_no_control_chars(bytes: &[u8]) -> bool {
 /// Number of bytes examined at a time.
 const WIDE: usize = 16;
 
-/// Returns the end of a string's content if the content is short and ASCII without escapes, as in most strings.
+/// If the content of a string is short, ASCII, and without escapes, returns its end. Most strings are short, ASCII, and
+/// without escapes.
 ///
-/// Returns `None` for other strings, and near the end of the input.
+/// Returns `None` for other strings, and for strings near the end of the input.
 #[inline(always)]
 pub(crate) fn plain_end(bytes: &[u8]) -> Option<usize> {
     let word = u128::from_le_bytes(*bytes.first_chunk::<WIDE>()?);
@@ -100,7 +100,7 @@ fn end_after_escapes(bytes: &[u8], first: usize, no_control_chars: bool) -> Opti
 
 /// Returns the end of the object or array that begins at `start`, or `None` if it has no end.
 ///
-/// Examines only brackets and strings, so the text must be valid JSON.
+/// Only brackets and strings are examined, so the text must be valid JSON.
 #[inline(never)]
 pub(crate) fn container_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
@@ -117,14 +117,14 @@ pub(crate) fn container_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Returns how many bytes come before the first bracket or quote.
+/// Returns the number of bytes before the first bracket or quote.
 #[inline(always)]
 fn before_structure(bytes: &[u8]) -> usize {
     let mut remaining = bytes;
     while let Some((chunk, tail)) = remaining.split_first_chunk::<8>() {
         let word = u64::from_le_bytes(*chunk);
         let quote = word ^ (ONES * b'"' as u64);
-        // `[` and `{`, and `]` and `}`, differ in the same bit.
+        // The same bit distinguishes `[` from `{`, and `]` from `}`.
         let brace = word | (ONES * 0x20);
         let (open, close) = (brace ^ (ONES * b'{' as u64), brace ^ (ONES * b'}' as u64));
         let found = quote.wrapping_sub(ONES) | open.wrapping_sub(ONES) | close.wrapping_sub(ONES);
@@ -140,7 +140,7 @@ fn before_structure(bytes: &[u8]) -> usize {
 
 /// Returns the end of a number, and whether its size must be measured. Returns `None` if the number is malformed.
 ///
-/// The size must be measured if the number may be infinite or an integer outside 64 bits.
+/// The size must be measured if the number may be infinite, or may be an integer outside 64 bits.
 #[inline(always)]
 pub(crate) fn number_end(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
     let mut at = start;
@@ -187,13 +187,13 @@ fn digits_end(bytes: &[u8], start: usize) -> Option<usize> {
     (at > start).then_some(at)
 }
 
-/// Does the same as `digits_end`, but is faster for many digits.
+/// Returns the same result as `digits_end`, but is faster for many digits.
 #[inline]
 fn fraction_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         let word = u64::from_le_bytes(*chunk);
-        // Only a digit has 3 in its upper half both before and after 6 is added to its lower half.
+        // A byte is a digit if and only if its upper four bits are 3, both before and after 6 is added.
         let upper = ONES * 0xF0;
         let digit = ONES * 0x30;
         let other = ((word & upper) ^ digit) | (((word.wrapping_add(ONES * 6)) & upper) ^ digit);
@@ -209,16 +209,17 @@ fn fraction_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Returns the byte at a position, or 0 at the end of the input. A byte 0 never occurs in valid JSON.
+/// Returns the byte at a position, or 0 at the end of the input. Valid JSON never contains a byte 0.
 #[inline(always)]
 pub(crate) fn byte(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).copied().unwrap_or(0)
 }
 
-/// Number of bytes examined 16 at a time before longer blocks are used. Most strings end within them.
+/// Number of bytes that are examined 16 at a time, before longer blocks are used. Most strings end within these bytes.
 const NEAR: usize = 64;
 
-/// Returns how many bytes at the start are plain string text: no quotes, backslashes, or control characters.
+/// Returns the number of bytes at the start that are plain string text, without quotes, backslashes, or control
+/// characters.
 #[inline]
 pub(crate) fn plain_run(bytes: &[u8]) -> usize {
     run(bytes, false)
@@ -236,7 +237,7 @@ fn run(bytes: &[u8], no_control_chars: bool) -> usize {
     }
 }
 
-/// Does the same as `run` for short text.
+/// Returns the same result as `run`, and is fast for short text.
 #[inline]
 fn near_run(bytes: &[u8]) -> usize {
     let mut remaining = bytes;
@@ -250,13 +251,14 @@ fn near_run(bytes: &[u8]) -> usize {
     bytes.len() - remaining.len() + run_by_eights(remaining)
 }
 
-/// Does the same as `run` for long text. Works in blocks, so that the compiler emits a few vector instructions.
+/// Returns the same result as `run`, and is fast for long text. The text is examined in blocks, so that the compiler
+/// can vectorize the loop.
 #[inline(never)]
 fn far_run(bytes: &[u8]) -> usize {
     let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
     let mut remaining = bytes;
     while let Some((block, tail)) = remaining.split_first_chunk::<64>() {
-        // There is no early exit, because it would add a branch for each byte.
+        // The loop has no early exit, because an early exit would add a branch for each byte.
         if block
             .iter()
             .fold(false, |found, byte| found | special(*byte))
@@ -281,7 +283,8 @@ fn run_by_eights(bytes: &[u8]) -> usize {
     bytes.len() - remaining.len() + short_run(remaining)
 }
 
-/// Does the same as `run_by_eights` for fewer than eight bytes. Most argument fragments are that short.
+/// Returns the same result as `run_by_eights`, for fewer than eight bytes. Most argument fragments are shorter than
+/// eight bytes.
 #[inline]
 fn short_run(remaining: &[u8]) -> usize {
     if let (Some(head), Some(tail)) = (remaining.first_chunk::<4>(), remaining.last_chunk::<4>()) {
@@ -289,7 +292,7 @@ fn short_run(remaining: &[u8]) -> usize {
         if found != 0 {
             return (found.trailing_zeros() / 8) as usize;
         }
-        // The zero bytes above these four are treated as special, so there is always a lowest special byte.
+        // The zero bytes above these four bytes are treated as special, so at least one special byte exists.
         let found = special(u64::from(u32::from_le_bytes(*tail)));
         return remaining.len() - 4 + (found.trailing_zeros() / 8) as usize;
     }
@@ -298,12 +301,12 @@ fn short_run(remaining: &[u8]) -> usize {
 }
 
 const ONES: u64 = u64::MAX / 255;
-/// Plain text for the upper four bytes of a word that contains four bytes of input.
+/// Plain text that fills the upper four bytes of a word with four bytes of input.
 const PLAIN_TOP: u64 = (ONES * b'a' as u64) << 32;
 
 /// Returns a word in which the top bit of each quote, backslash, or control character is set.
 ///
-/// The lowest such byte is exact; a borrow from it can cause false positives only in higher bytes.
+/// The lowest marked byte is always correct. A borrow from this byte can cause false positives only in higher bytes.
 #[inline(always)]
 fn special(word: u64) -> u64 {
     let quote = word ^ (ONES * b'"' as u64);
@@ -402,7 +405,7 @@ mod tests {
                     _ => Some((end, false)),
                 };
                 assert_eq!(number_end(&text, 0), end, "{stop} after {digits}");
-                // The same text again, but at the end of the input, where fewer bytes can be read at once.
+                // Repeat the test at the end of the input, where fewer bytes can be read at once.
                 let short = &text[..2 + digits];
                 assert_eq!(number_end(short, 0), Some((2 + digits, false)));
             }

@@ -10,7 +10,7 @@ pub enum Root {
     Literal,
 }
 
-/// Why the text can never become valid JSON.
+/// The reason why no continuation can make the text valid JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     Syntax,
@@ -20,15 +20,15 @@ pub enum Problem {
     NumberTooBig,
 }
 
-/// Result of validating the text so far.
+/// Result of validating the consumed text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// The text is valid so far, but not a complete value. Empty text is also a prefix. A number outside any container
-    /// is complete only when the text ends.
+    /// The text is valid, but it is not a complete value yet. Empty text is also a prefix. A number outside any
+    /// container becomes complete only when the text ends.
     Prefix,
     /// The text is one complete value, possibly followed by whitespace.
     Complete,
-    /// The text is not the beginning of any JSON text. `pos` is the first invalid byte; for a number that is too big,
-    /// the byte after it.
+    /// The text is not the beginning of any JSON text. `pos` is the offset of the first invalid byte or, if a number is
+    /// too big, of the byte after the number.
     Broken { pos: u64, problem: Problem },
 }

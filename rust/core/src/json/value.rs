@@ -4,7 +4,7 @@ use crate::json::text::Text;
 use crate::json::validation::Problem;
 use std::borrow::Cow;
 
-/// Position at which the text stops being JSON, and the reason.
+/// The position at which the text becomes invalid, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanError {
     pub pos: usize,
@@ -13,7 +13,7 @@ pub struct ScanError {
 
 pub type Scan<T> = Result<T, ScanError>;
 
-/// Kind of a value. The first byte determines it.
+/// Kind of a value. The first byte of the value determines the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Object,
@@ -25,14 +25,14 @@ pub enum Kind {
     Null,
 }
 
-/// Text of one value as sent, without surrounding whitespace.
+/// The raw text of one value, without surrounding whitespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Raw<'a> {
     pub text: &'a str,
     pub kind: Kind,
 }
 
-/// One value. Objects and arrays are kept as text.
+/// One value. Objects and arrays are stored as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
     Object(&'a str),
@@ -61,8 +61,8 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// Returns true if the key is this name. The lengths are compared first and in place, because most names differ in
-    /// length.
+    /// Returns true if the key is this name. The lengths are compared first, in inlined code, because most names differ
+    /// in length.
     #[inline(always)]
     pub fn is(&self, name: &str) -> bool {
         if self.escaped {
@@ -79,7 +79,7 @@ impl<'a> Key<'a> {
 
 /// Returns true if two names are equal.
 ///
-/// Names are so short that a call to a memory comparison function would cost more than this loop.
+/// Names are so short that calling a memory comparison function would take longer than this loop.
 #[inline]
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() {
@@ -111,7 +111,7 @@ impl Number<'_> {
             .any(|byte| matches!(byte, b'.' | b'e' | b'E'))
     }
 
-    /// Returns the value of a token without fraction and exponent, if it fits in a `u64`.
+    /// If the token has no fraction or exponent and its value fits in a `u64`, returns the value.
     pub fn as_u64(&self) -> Option<u64> {
         match self.raw {
             "-0" => Some(0),
@@ -119,7 +119,7 @@ impl Number<'_> {
         }
     }
 
-    /// Returns the value of a token without fraction and exponent, if it fits in an `i64`.
+    /// If the token has no fraction or exponent and its value fits in an `i64`, returns the value.
     pub fn as_i64(&self) -> Option<i64> {
         self.raw.parse().ok()
     }
@@ -130,7 +130,7 @@ impl Number<'_> {
             return self.as_i64();
         }
         let value: f64 = self.raw.parse().ok()?;
-        // 2^63 itself does not fit.
+        // The value 2^63 itself does not fit.
         let fits = value.fract() == 0.0
             && (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&value);
         fits.then_some(value as i64)

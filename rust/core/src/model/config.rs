@@ -1,10 +1,10 @@
-//! The options of one stream, as plain data. All defaults are resolved before the stream starts.
+//! The options of one stream. All defaults are resolved before the stream starts.
 
 use crate::model::limits::Limits;
 use crate::model::policy::Policy;
 use std::sync::Arc;
 
-/// A tool of the request. `required` lists its required parameters; it is `None` if the caller supplied no schema.
+/// A tool of the request. `required` lists its required parameters, or is `None` if the caller supplied no schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tool {
     pub name: String,
@@ -16,17 +16,18 @@ pub struct Tool {
 pub struct Config {
     pub policy: Policy,
     pub limits: Limits,
-    /// The tools of the request; `None` if the caller did not pass them.
+    /// The tools of the request, or `None` if the caller did not pass them.
     pub tools: Option<Vec<Tool>>,
-    /// Ids of the calls in earlier turns of the conversation. No call of this stream is emitted with one of them.
+    /// Ids of the calls in earlier turns of the conversation. No call of this stream is emitted with one of these ids.
     pub known_call_ids: Vec<String>,
-    /// Content type of the HTTP response. Used only in the message of `NotAnEventStream`.
+    /// Content type of the HTTP response. The content type is used only in the message of `NotAnEventStream`.
     pub content_type: Option<String>,
     /// Text included in every generated call id, so that the caller can recognize such ids.
     pub seed: Option<String>,
-    /// The policy's settings for tool calls in text, as JSON text. `None` turns off the detection of such calls.
+    /// The settings of the policy for tool calls in text, as JSON text. `None` disables the detection of tool calls in
+    /// text.
     pub text_calls: Option<Arc<str>>,
-    /// The request's tools, for the detection of calls in text: each tool's name and the JSON text of its parameter
-    /// schema. `None` if the caller passed no tools.
+    /// The tools of the request, for the detection of calls in text. Each entry is the name of a tool and the JSON text
+    /// of its parameter schema. `None` if the caller passed no tools.
     pub text_call_tools: Option<Vec<(String, Option<String>)>>,
 }

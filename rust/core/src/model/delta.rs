@@ -1,6 +1,6 @@
 //! Wire deltas: the values that a decoder passes to the assembler, for any dialect.
 //!
-//! They are borrowed for the duration of one call.
+//! The values are borrowed for the duration of one call.
 
 use crate::json::Text;
 use std::borrow::Cow;
@@ -8,9 +8,9 @@ use std::borrow::Cow;
 /// One fragment of a tool call: an element of a list of tool-call deltas. Absent, null and blank members are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fragment<'a> {
-    /// The index of the call. `None` if the fragment has no index or an unusable one.
+    /// The index of the call. `None` if the fragment has no index or an unusable index.
     pub index: Option<u32>,
-    /// The text of an unusable index, as received.
+    /// The received text of an unusable index.
     pub index_raw: Option<&'a str>,
     /// The fragment has a member `index`, which may be null.
     pub has_index_key: bool,
@@ -24,25 +24,25 @@ pub struct Fragment<'a> {
     pub array_len: u32,
     /// The fragment comes from the legacy member `function_call`.
     pub legacy: bool,
-    /// The tool is a free-form (custom) tool, so the call's arguments are plain text instead of JSON.
+    /// The tool is a free-form (custom) tool, so the arguments of the call are plain text instead of JSON.
     pub custom: bool,
-    /// A member that was not read may contain arguments of the call.
+    /// An unknown member may contain the arguments of the call.
     pub misses_arguments: bool,
     /// Unmodeled members of the element, as the text of a JSON object.
     pub metadata: Option<Cow<'a, str>>,
 }
 
-/// A fragment that has nothing except an index, plain argument text, and possibly an id and a name.
+/// A fragment that has only an index, plain argument text, and possibly an id and a name.
 #[derive(Clone, Copy, Debug)]
 pub struct CallPiece<'a> {
     pub index: u32,
     pub id: Option<&'a str>,
     pub name: Option<&'a str>,
-    /// Argument text without escapes. It neither begins nor ends with half of a surrogate pair.
+    /// Argument text without escapes. The text neither begins nor ends with half of a surrogate pair.
     pub text: &'a str,
 }
 
-/// A complete message: either the last payload of a stream, or the whole body of a response that was not streamed.
+/// A complete message, which is the last payload of a stream or the whole body of a response that was not streamed.
 #[derive(Clone, Debug, Default)]
 pub struct Message<'a> {
     pub content: Option<Text<'a>>,
@@ -51,7 +51,7 @@ pub struct Message<'a> {
     pub fragments: Vec<Fragment<'a>>,
 }
 
-/// The kind of content in a text-like part.
+/// The kind of content in a part that contains text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Channel {
     Text,
@@ -78,7 +78,7 @@ pub enum ItemKind {
 }
 
 /// The ids and indexes that a delta contains to identify its item. Blank values are `None`. An address may be wrong, so
-/// the assembler also considers other evidence. Used by dialects that open and close their items.
+/// the assembler also considers other evidence. Dialects that open and close their items use addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Address<'a> {
     /// Id of a Responses output item, or of an AI SDK text or reasoning block.
@@ -89,8 +89,8 @@ pub struct Address<'a> {
     pub index: Option<i64>,
     /// `content_index` or `summary_index` inside the item.
     pub sub: Option<i64>,
-    /// Item id to report in events, if it differs from the id that links the deltas. The AI SDK numbers its blocks and
-    /// sends the provider's item id separately. This id is not used to find the item.
+    /// Item id to report in events, if it differs from the id that links the deltas. The AI SDK numbers its blocks, and
+    /// sends the item id of the provider separately. The public id is not used to find the item.
     pub public_id: Option<&'a str>,
 }
 
@@ -106,7 +106,7 @@ pub struct PartAt<'a> {
     pub reasoning_kind: &'static str,
 }
 
-/// Attributes of a part. `annotations` is the text of a JSON array, `metadata` that of a JSON object.
+/// Attributes of a part. `annotations` is the text of a JSON array, and `metadata` is the text of a JSON object.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PartAttributes<'a> {
     pub annotations: Option<&'a str>,
@@ -115,7 +115,7 @@ pub struct PartAttributes<'a> {
     pub metadata: Option<&'a str>,
 }
 
-/// One part in the content list of an item. `at.address.sub` is its position in the list.
+/// One part in the content list of an item. `at.address.sub` is the position of the part in the list.
 #[derive(Clone, Debug)]
 pub struct ListedPart<'a> {
     pub at: PartAt<'a>,
@@ -125,7 +125,7 @@ pub struct ListedPart<'a> {
     pub metadata: Option<String>,
 }
 
-/// The fields of a tool call in an opening event, a closing event or a terminal list.
+/// The fields of a tool call in an opening event, a closing event, or the terminal output.
 #[derive(Clone, Debug, Default)]
 pub struct CallFields<'a> {
     pub choice: i32,
@@ -134,27 +134,28 @@ pub struct CallFields<'a> {
     /// The arguments as JSON text, or the plain text for a free-form tool.
     pub arguments: Option<Text<'a>>,
     pub provider_executed: bool,
-    /// The tool is a free-form (custom) tool, so the call's arguments are plain text instead of JSON.
+    /// The tool is a free-form (custom) tool, so the arguments of the call are plain text instead of JSON.
     pub custom: bool,
-    /// The sender reported that the tool does not accept the arguments.
+    /// True if the sender reported that the tool does not accept the arguments.
     pub refused: bool,
-    /// A member that was not read may contain arguments of the call.
+    /// An unknown member may contain the arguments of the call.
     pub misses_arguments: bool,
     pub ending: CallEnding,
     pub metadata: Option<&'a str>,
 }
 
-/// How complete the call is, according to the event that closes it.
+/// How complete a call is, according to the event that closes the call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallEnding {
     /// The call is complete.
     #[default]
     Whole,
-    /// The call was cut off. It is complete only if its arguments are complete JSON.
+    /// The call was cut off. The call is complete only if its arguments are complete JSON.
     Cut,
-    /// The call was still in progress. It is complete if the response ends with success; otherwise, as `Cut`.
+    /// The call was still in progress. If the response ends with success, the call is complete. Otherwise, the call is
+    /// treated like `Cut`.
     Open,
-    /// As `Open`. If the response ends with success, the closing brace is added to the arguments.
+    /// As `Open`. Like `Open`, but if the response ends with success, the closing brace is added to the arguments.
     OpenObject,
 }
 
@@ -164,7 +165,7 @@ pub enum InputEnd {
     /// The transport ended normally.
     #[default]
     Clean,
-    /// The transport failed, so bytes may be missing at the end.
+    /// The transport failed, so bytes at the end of the input may be missing.
     Broken,
 }
 
@@ -178,7 +179,7 @@ impl InputEnd {
     }
 }
 
-/// What was left unfinished when the input ended.
+/// The unfinished data at the end of the input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnfinishedInput {
     /// The last event was complete.

@@ -1,15 +1,15 @@
 //! The events of a stream as borrowed values, and the `Sink` trait that receives them.
 //!
-//! Names, fields and order are those in `_spec/events.json`. An event is valid only during the call to its sink; a
-//! receiver that keeps it must copy it. `metadata`, `raw` and similar fields are JSON text that has already been
-//! validated.
+//! The names, the fields, and their order are those of `_spec/events.json`. An event is valid only during the call to
+//! its sink. A receiver that stores an event must copy it. `metadata`, `raw` and similar fields are JSON text that has
+//! already been validated.
 
 use crate::json::Raw;
 use crate::model::delta::Channel;
 use crate::model::fault::Fault;
 use crate::model::unmodelled::Unmodelled;
 
-/// One event. `metadata` is the text of a JSON object with the unmodeled wire members.
+/// One event. `metadata` is the text of a JSON object with the unmodeled members of the payload.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Event<'a> {
     ResponseStarted {
@@ -54,10 +54,10 @@ pub enum Event<'a> {
         call_id: Option<&'a str>,
         item_id: Option<&'a str>,
         name: &'a str,
-        /// The value known so far; `ToolCall` contains the final value. Only encoders use this field; the public event
-        /// does not have it.
+        /// The value that is known when the event is emitted. `ToolCall` contains the final value. Only encoders use
+        /// this field, and the public event does not have it.
         provider_executed: bool,
-        /// The value known so far, also used only by encoders.
+        /// The value that is known when the event is emitted. Only encoders use this field.
         custom: bool,
         choice: i32,
         metadata: Option<&'a str>,
@@ -77,7 +77,7 @@ pub enum Event<'a> {
         aliases: &'a [String],
         /// The arguments are free-form text, not JSON.
         custom: bool,
-        /// The block as the model wrote it, if the call was found in text.
+        /// The original text of the block, if the call was found in text.
         raw_text: Option<&'a str>,
         choice: i32,
         metadata: Option<&'a str>,
@@ -138,7 +138,7 @@ pub enum Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// Returns the index of the choice that the event belongs to, or `None` for an event about the whole stream.
+    /// Returns the index of the choice that the event belongs to, or `None` if the event concerns the whole stream.
     #[inline]
     pub fn choice(&self) -> Option<i32> {
         Some(match *self {
@@ -164,7 +164,7 @@ impl<'a> Event<'a> {
         })
     }
 
-    /// Returns the unmodeled wire members, as the text of a JSON object.
+    /// Returns the unmodeled members of the payload, as the text of a JSON object.
     #[inline]
     pub fn metadata(&self) -> Option<&'a str> {
         match *self {
@@ -192,7 +192,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// The fields of an event that reports something about a part but contains no text.
+/// The fields of an event that concerns a part but contains no text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark<'a> {
     pub part: u32,
@@ -209,7 +209,7 @@ pub struct Opened<'a> {
     pub metadata: Option<&'a str>,
 }
 
-/// The fields of an event with text: a piece of the part's text or, in `…Done` events, the whole text.
+/// The fields of an event with text. The text is a piece of the part's text or, in `…Done` events, the whole text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delta<'a> {
     pub part: u32,
@@ -255,7 +255,7 @@ impl DeltaKind {
 pub enum Parts<'a> {
     /// All deltas belong to this part.
     One(u32),
-    /// The number at each position is the part of the delta at that position.
+    /// Each number is the part of the delta at the same position.
     Each(&'a [u32]),
 }
 
@@ -265,7 +265,7 @@ pub struct Deltas<'a> {
     pub kind: DeltaKind,
     pub choice: i32,
     pub parts: Parts<'a>,
-    /// The texts of all deltas, concatenated. `ends` contains the offset at which each text ends.
+    /// The concatenated texts of all deltas. `ends` contains the offset at which each text ends.
     pub texts: &'a str,
     pub ends: &'a [usize],
 }
@@ -281,7 +281,7 @@ impl<'a> Deltas<'a> {
         })
     }
 
-    /// Calls `give` with the event of each delta, in order.
+    /// Calls `give` with the event of each delta, in the order of the deltas.
     pub fn each(&self, mut give: impl FnMut(&Event<'_>)) {
         for (position, text) in self.texts().enumerate() {
             give(&self.kind.event(Delta {
@@ -312,7 +312,7 @@ impl Parts<'_> {
     }
 }
 
-/// Token counts. `raw` is the usage object as received, as JSON text.
+/// Token counts. `raw` is the JSON text of the received usage object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage<'a> {
     pub input_tokens: Option<i64>,
@@ -325,7 +325,7 @@ pub struct Usage<'a> {
 }
 
 impl Usage<'_> {
-    /// Returns true if every count is absent or zero. Such counts never replace earlier ones.
+    /// Returns true if every count is absent or zero. Counts that are all absent or zero never replace earlier counts.
     pub fn is_blank(&self) -> bool {
         let numbers = [
             self.input_tokens,
@@ -339,38 +339,39 @@ impl Usage<'_> {
     }
 }
 
-/// A fact about the wire that no event contains. Repair uses these facts to decide which payloads it passes through
-/// unchanged.
+/// The following attributes are facts about the received payloads that no event contains. Repair uses them to decide
+/// which payloads pass through unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireFact<'a> {
-    /// The decoder starts to read this payload. `event` is the name of its server-sent event.
+    /// The decoder starts to read this payload. `event` is the name of the server-sent event that contained the
+    /// payload.
     Payload { event: &'a [u8], data: &'a [u8] },
-    /// Clients of the dialect would misread the payload. The text is one of the reasons defined for the code
+    /// Clients of the dialect would misread the payload. The string is one of the reasons defined for the code
     /// `rewritten`.
     Misread(&'static str),
-    /// Clients would interpret the payload correctly if its event had this name. Reported only for payloads that were
-    /// not buffered during detection.
+    /// Clients would interpret the payload correctly if its event had this name. This fact is reported only for
+    /// payloads that were not buffered while the dialect was detected.
     Named(&'static str),
-    /// Clients would interpret the payload correctly if the missing opening event came before it. The text is one of
+    /// Clients would interpret the payload correctly if the missing opening event came before it. The string is one of
     /// the reasons defined for the code `rewritten`.
     Unopened(&'static str),
     /// The payload contains the first delta of this choice.
     Begun(i32),
-    /// The payload contains the first delta of this choice, but no role. Clients would interpret it correctly after a
-    /// chunk with the role.
+    /// The payload contains the first delta of this choice, but no role. Clients would interpret the payload correctly
+    /// after a chunk that contains the role.
     Roleless(i32),
     /// Clients would interpret the chunk correctly if it had the member `object`.
     Untyped,
-    /// The payload is one that clients do not expect, and it produced no events.
+    /// Clients do not expect the payload, and it produced no events.
     Emptied,
-    /// Clients would reject the payload for this reason. The payload contains nothing that an event reports, and no
-    /// diagnostic reports it.
+    /// Clients would reject the payload for this reason. The payload contains no data that an event or a diagnostic
+    /// reports.
     LeftOut(&'static str),
     /// A diagnostic reports that clients do not expect the payload. `emptied` is true if the payload produced no
     /// events.
     Mended { emptied: bool },
-    /// The payload is an element of an array, which clients do not expect. More elements may follow before the repairer
-    /// decides what to pass through.
+    /// The payload is an element of an array, which clients do not expect. More elements may follow before repair
+    /// decides which bytes pass through.
     Element,
     /// Wire address of the part that the next event opens: index of the item, index inside the item, and item id.
     Address {
@@ -382,7 +383,7 @@ pub enum WireFact<'a> {
     Choice(i32),
     /// The item with this index was opened without a part.
     Announced(i64),
-    /// An output item was opened. Clients store its index, type and id.
+    /// An output item was opened. Clients store the index, type, and id of the item.
     ItemAdded {
         index: i64,
         kind: Option<&'a str>,
@@ -390,11 +391,11 @@ pub enum WireFact<'a> {
         /// The number of earlier items that had the same index.
         before: usize,
     },
-    /// An output item was closed. `item` is the complete item as received.
+    /// An output item was closed. `item` is the JSON of the complete received item.
     ItemEnded { index: i64, item: &'a str },
     /// The response opened with this id.
     Created(Option<&'a str>),
-    /// The part with this number was closed, or the stream indicated that no more of its text follows.
+    /// The part with this number was closed, or the stream indicated that its text is complete.
     Closed(u32),
     /// The item that contains the part with this number was closed.
     Ended(u32),
@@ -410,18 +411,18 @@ pub enum WireFact<'a> {
     Counted,
 }
 
-/// A receiver of events. It is called once per event, in order.
+/// A receiver of events. The methods are called once per event, in the order of the events.
 pub trait Sink {
     fn event(&mut self, event: &Event<'_>);
 
-    /// Returns a fault if the sink rejects further input; returns each fault only once. Called after each payload,
-    /// except for payloads that are processed together because they differ only in their text.
+    /// Returns a fault if the sink rejects further input. Each fault is returned only once. The method is called after
+    /// each payload, but not after payloads that are processed together because they differ only in their text.
     fn refusal(&mut self) -> Option<Fault> {
         None
     }
 
-    /// Sets the byte offset and ordinal of the payload that the next events belong to. Not called for payloads that are
-    /// processed together because they differ only in their text.
+    /// Sets the byte offset and ordinal of the payload that the next events belong to. The method is not called for
+    /// payloads that are processed together because they differ only in their text.
     fn at(&mut self, _offset: u64, _ordinal: u64) {}
 
     /// Reports that the input was truncated. The closing events that follow are a consequence of the truncation.
@@ -433,13 +434,13 @@ pub trait Sink {
     /// Receives a fact that no event contains.
     fn record_fact(&mut self, _fact: WireFact<'_>) {}
 
-    /// Returns true if the sink uses the facts passed to `record_fact`. Decoders skip the checks for misread payloads
-    /// otherwise.
+    /// Returns true if the sink uses the facts passed to `record_fact`. Otherwise, decoders do not check for misread
+    /// payloads.
     fn wants_wire_facts(&self) -> bool {
         false
     }
 
-    /// Reports the detected dialect. Not called if the caller specified the dialect.
+    /// Reports the detected dialect. The method is not called if the caller specified the dialect.
     fn dialect_detected(&mut self, _dialect: &'static str) {}
 
     /// Receives several consecutive deltas.

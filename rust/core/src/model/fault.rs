@@ -1,6 +1,6 @@
 //! Faults: the data of the exceptions that end a stream.
 //!
-//! A fault contains no message; `streamweld.errors` creates it from the data.
+//! A fault contains no message. `streamweld.errors` creates the message from the data.
 
 use crate::model::limits::LimitName;
 use crate::model::spec::Code;
@@ -45,7 +45,7 @@ classes! {
     Internal = "InternalError",
 }
 
-/// Where a stream was truncated.
+/// The place at which a stream was truncated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Where {
     Empty,
@@ -88,7 +88,7 @@ impl Where {
     }
 }
 
-/// The fields that only one exception class has.
+/// The fields that are specific to one exception class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Extra {
     #[default]
@@ -122,7 +122,7 @@ pub enum Extra {
     },
 }
 
-/// The fields of a fault. `Fault` dereferences to them.
+/// The fields of a fault. `Fault` dereferences to this type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     pub class: Class,
@@ -131,14 +131,15 @@ pub struct Facts {
     pub byte_offset: u64,
     pub event_ordinal: u64,
     pub event_type: Option<String>,
-    /// The first bytes of the payload, at most `RAW_HEAD`.
+    /// The first bytes of the payload. `RAW_HEAD` is their maximum number.
     pub raw: Vec<u8>,
-    /// `at` has set the byte offset and the ordinal.
+    /// True if `at` has set the byte offset and the ordinal.
     pub placed: bool,
     pub extra: Extra,
 }
 
-/// The data of the exception that ends a stream. It is boxed so that a `Result` on the hot path takes only one word.
+/// The data of the exception that ends a stream. The data is boxed, so that a `Result` on the hot path takes only one
+/// word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault(Box<Facts>);
 
@@ -167,8 +168,8 @@ impl Fault {
         fault
     }
 
-    /// Creates the fault for an exceeded limit. `observed` is always the limit plus one, so that it does not depend on
-    /// the chunking.
+    /// Creates the fault for an exceeded limit. `observed` is always limit + 1, so that it does not depend on the chunk
+    /// sizes.
     pub fn limit(name: LimitName, limit: u64) -> Fault {
         let mut fault = Fault::new(Class::Limit, name.rule());
         fault.extra = Extra::Limit {

@@ -1,9 +1,9 @@
-//! Maps the finish reasons of all dialects, in any spelling, to streamweld's finish reasons.
+//! Maps the finish reasons of all dialects, in any spelling, to the finish reasons of streamweld.
 //!
 //! Gateways forward the finish reasons of their upstream API, sometimes in capitals or camel case. A reason is looked
-//! up in the dialect's own table with its exact spelling, then in the same table ignoring case and separators, then in
-//! the tables of the other dialects. A reason with a detail (`content_filter: RECITATION`) is looked up as a whole,
-//! then without the detail.
+//! up in three steps: in the table of its dialect with the exact spelling, in the same table without regard to case and
+//! separators, and in the tables of the other dialects. A reason with a detail, such as `content_filter: RECITATION`,
+//! is first looked up as a whole, and then without the detail.
 
 use crate::model::spec;
 use serde_json::Map;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Maximum length in bytes of a finish reason that is looked up regardless of its spelling.
+/// Maximum length, in bytes, of a finish reason that is looked up without regard to case and separators.
 const LONGEST: usize = 64;
 
 type Table = &'static Map<String, Value>;
@@ -27,8 +27,8 @@ static TABLES: LazyLock<BTreeMap<&'static str, Table>> = LazyLock::new(|| {
     tables.collect()
 });
 
-/// For each dialect, the finish reasons of all dialects in lower case and without separators. The dialect's own reasons
-/// take precedence over the others, which are added in order of dialect name.
+/// For each dialect, the finish reasons of all dialects in lower case and without separators. The reasons of the
+/// dialect itself take precedence. The reasons of the other dialects are added in the order of the dialect names.
 static FOLDED: LazyLock<HashMap<&'static str, HashMap<String, &'static str>>> =
     LazyLock::new(|| {
         let folded = TABLES.iter().map(|(dialect, own)| {
@@ -45,8 +45,8 @@ static FOLDED: LazyLock<HashMap<&'static str, HashMap<String, &'static str>>> =
         folded.collect()
     });
 
-/// Returns the meaning of the finish reason, or `None` if no table contains it. The meaning "natural" stands for a
-/// normal end: `stop`, or `tool_calls` if there are calls.
+/// Returns the meaning of the finish reason, or `None` if no table contains it. The meaning "natural" is a normal end,
+/// which becomes `tool_calls` if there are calls and `stop` otherwise.
 pub(crate) fn meaning(dialect: &str, raw: &str) -> Option<&'static str> {
     let mut known = TABLES.get(dialect)?.get(raw).and_then(Value::as_str);
     if known.is_none() && raw.len() <= LONGEST && raw.is_ascii() {
@@ -55,7 +55,7 @@ pub(crate) fn meaning(dialect: &str, raw: &str) -> Option<&'static str> {
     let Some((reason, _)) = raw.split_once(':').filter(|_| known.is_none()) else {
         return known;
     };
-    // A reason that means success is not used without its detail, because the detail may contradict it.
+    // A reason that means success is not used without its detail, because the detail may contradict the reason.
     meaning(dialect, reason).filter(|means| !["stop", "tool_calls", "natural"].contains(means))
 }
 

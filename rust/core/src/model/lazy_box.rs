@@ -1,12 +1,12 @@
-//! `LazyBox`: a value that is allocated on its first mutable borrow and takes one word until then.
+//! `LazyBox` is a value that is allocated on its first mutable borrow, and takes one word until then.
 //!
-//! It holds state that few streams need. A read of an unallocated box returns a shared default value. A mutable borrow
-//! always allocates, so avoid it if nothing will change.
+//! The type is used for state that few streams need. Reading an unallocated box returns a shared default value. A
+//! mutable borrow always allocates, so avoid a mutable borrow if nothing will change.
 
 use std::ops::Deref;
 use std::ops::DerefMut;
 
-/// A type with a default value that all unallocated boxes share.
+/// A type whose default value is shared by all unallocated boxes.
 pub trait Blank: Default + 'static {
     fn blank() -> &'static Self;
 }

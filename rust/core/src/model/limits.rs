@@ -1,10 +1,10 @@
-//! The limits of one stream. The defaults are in `_spec/limits.json`; the stages enforce the limits.
+//! The limits of one stream. `_spec/limits.json` contains the defaults, and the stages enforce the limits.
 
 use crate::model::spec;
 
 macro_rules! limits {
     ($($(#[$doc:meta])* $field:ident,)+) => {
-        /// The limits; `None` turns a limit off.
+        /// The limits. `None` disables a limit.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Limits {
             $($(#[$doc])* pub $field: Option<u64>,)+
@@ -52,16 +52,16 @@ macro_rules! limits {
 }
 
 limits! {
-    /// The size of one event's data: the values of its data lines, plus one byte per line. Also limits the input that a
-    /// conversion buffers before the dialect is detected, and the size of a block that repair holds back.
+    /// The size of the data of one event: the values of its data lines, plus one byte per line. The limit also applies
+    /// to the input that a conversion buffers before the dialect is detected, and to a block that repair holds back.
     max_event_bytes,
     /// The length of the value of an `event` or `id` line.
     max_field_bytes,
     max_json_depth,
-    /// The number of commas and opening brackets in one payload, not counting those in strings.
+    /// The number of commas and opening brackets outside strings in one payload.
     max_json_values,
     max_choices,
-    /// The number of parts in one stream. The same limit applies separately to the number of items.
+    /// The number of parts in one stream. The limit also applies, separately, to the number of items.
     max_parts,
     max_tool_calls,
     max_tool_index,
@@ -72,7 +72,8 @@ limits! {
     max_text_bytes,
     max_events,
     max_stream_bytes,
-    /// The caller measures this ratio and reports an exceeded limit with `exceed`.
+    /// The ratio of decompressed to compressed bytes. The caller measures it, and reports an exceeded limit with
+    /// `exceed`.
     max_inflate_ratio,
     max_diagnostics,
 }
@@ -100,7 +101,7 @@ impl Default for Limits {
     }
 }
 
-/// Returns the limit as a length, or the largest `usize` if the limit is off.
+/// Returns the limit as a length, or the largest `usize` if the limit is disabled.
 pub(crate) fn as_len(limit: Option<u64>) -> usize {
     limit
         .and_then(|limit| usize::try_from(limit).ok())

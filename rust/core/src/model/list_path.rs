@@ -1,8 +1,9 @@
 //! The place of a list in the delta of a Chat chunk, such as `provider_specific_fields/thinking_blocks`.
 //!
-//! Clients merge the lists at one path of all deltas of a choice. Lists that are nested more deeply are not examined.
+//! Clients merge all lists that have the same path in the deltas of a choice. Lists with more than four names in their
+//! path are not examined.
 
-/// Maximum number of lists per choice that are stored.
+/// Maximum number of stored lists per choice.
 pub(crate) const MAX_LISTS: usize = 16;
 
 /// Maximum number of names in a path.
@@ -27,7 +28,7 @@ impl ListPath {
         }
     }
 
-    /// Returns the path of a member of the value at this path, or `None` if it is not examined.
+    /// Returns the path of a member of the value at this path, or `None` if the member is too deep to be examined.
     pub(crate) fn member(&self, name: &str) -> Option<ListPath> {
         if self.names == MAX_NAMES {
             return None;
@@ -43,7 +44,7 @@ impl ListPath {
         })
     }
 
-    /// Returns true if a list at this path is not stored.
+    /// Returns true if the path is too long for a list at this path to be stored.
     pub(crate) fn is_long(&self) -> bool {
         self.text.len() > MAX_SIZE
     }

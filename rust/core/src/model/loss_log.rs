@@ -6,12 +6,12 @@ use crate::model::spec::Code;
 /// The losses and rewrites of one stream, in order.
 #[derive(Debug, Default)]
 pub(crate) struct LossLog {
-    /// Number of diagnostics that the parser has reported so far.
+    /// Number of diagnostics that the parser has reported.
     pub(crate) parser_count: u64,
     all: Vec<Loss>,
 }
 
-/// One loss. `after` is the number of diagnostics that the parser had reported before it.
+/// One loss. `after` is the number of diagnostics that the parser had reported before the loss.
 #[derive(Debug)]
 struct Loss {
     code: Code,
@@ -30,7 +30,7 @@ impl LossLog {
         });
     }
 
-    /// Returns the parser's diagnostics with the losses inserted in order of occurrence, at most `most` of them.
+    /// Merges the diagnostics of the parser with the losses in order of occurrence. Returns at most `most` diagnostics.
     pub(crate) fn merged_with(&self, parsed: &[Diagnostic], most: usize) -> Vec<Diagnostic> {
         let mut all = Vec::new();
         let mut losses = self.all.iter().peekable();
@@ -45,7 +45,7 @@ impl LossLog {
         all
     }
 
-    /// Returns the number of the parser's diagnostics and the losses, including diagnostics that were not stored.
+    /// Returns the number of losses and parser diagnostics, including diagnostics that were not stored.
     pub(crate) fn count(&self) -> u64 {
         self.parser_count + self.all.len() as u64
     }

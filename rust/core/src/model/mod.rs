@@ -1,5 +1,5 @@
-//! Data types that every layer shares: deltas, events, faults, configuration and limits. The types contain no rules
-//! about streams.
+//! Data types that all layers share: deltas, events, faults, configuration, and limits. The rules for interpreting
+//! streams are in other packages.
 
 pub mod config;
 pub mod delta;

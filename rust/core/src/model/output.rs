@@ -1,7 +1,7 @@
 //! Emits events and diagnostics, and returns a fault for each diagnostic that the policy raises.
 //!
-//! `Ledger` keeps the state between two reads, such as the stored diagnostics. `Output` borrows it for one read. Faults
-//! created here have no byte offset or ordinal; the parser adds them.
+//! `Ledger` keeps the state between two reads, such as the stored diagnostics. `Output` borrows the ledger for one
+//! read. Faults that are created here have no byte offset or ordinal. The parser adds both.
 
 use crate::model::config::Config;
 use crate::model::event::DeltaKind;
@@ -17,11 +17,11 @@ use crate::model::spec::Code;
 use crate::model::unmodelled::Unmodelled;
 use std::mem;
 
-/// Maximum length of a diagnostic's detail, in characters. A detail contains names and paths from the sender, which can
-/// have any length.
+/// Maximum length of the detail of a diagnostic, in characters. A detail may contain names and paths from the sender,
+/// which can have any length.
 const DETAIL: usize = 256;
 /// Maximum number of notes (diagnostics and `Unknown` events) per payload. Without this limit, a small payload could
-/// cause very many notes.
+/// cause a very large number of notes.
 pub(crate) const MAX_NOTES: usize = 1024;
 
 fn head(detail: &str) -> &str {
@@ -55,10 +55,11 @@ impl Diagnostic {
 /// The state of the output that is kept between two reads.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    /// Byte offset of the current payload; `ordinal` is its number in the stream. Diagnostics contain both.
+    /// Byte offset of the current payload. The ordinal is the number of the payload in the stream. Diagnostics contain
+    /// both.
     pub offset: u64,
     pub ordinal: u64,
-    /// A fault will follow, so later diagnostics are recorded instead of raised.
+    /// True if a fault will follow, so that later diagnostics are recorded instead of raised.
     faulted: bool,
     diagnostic_count: u64,
     kept: Vec<Diagnostic>,
@@ -79,26 +80,29 @@ impl Ledger {
         &self.kept
     }
 
-    /// Returns how many diagnostics were not stored, because `max_diagnostics` were stored already.
+    /// Returns the number of diagnostics that were not stored, because `max_diagnostics` diagnostics were already
+    /// stored.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 }
 
-/// A stage between the assembler and the sink that can hold back and change events. It detects tool calls in text and
-/// exists only if the policy enables that.
+/// A stage between the assembler and the sink that can hold back and change events. The stage detects tool calls in
+/// text, and exists only if the policy enables this detection.
 pub trait EventFilter {
-    /// Reads an event. Returns true if the event can be emitted unchanged; otherwise, the caller passes it to `event`.
+    /// Reads an event. Returns true if the event can be emitted unchanged. Otherwise, the caller passes the event to
+    /// the method `event`.
     fn passes_unchanged(&mut self, event: &Event<'_>) -> bool;
 
-    /// Filters an event for which `passes_unchanged` returned false. Emits through `out` the events that replace it.
+    /// Filters an event for which `passes_unchanged` returned false. The method emits the events that replace this
+    /// event through `out`.
     fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>);
 
     /// Reads several consecutive deltas that `passes` accepted. Returns true if all of them can be emitted unchanged.
     fn passes_row_unchanged(&mut self, deltas: &Deltas<'_>) -> bool;
 
-    /// Returns how many of the next pieces of text can be emitted together and unchanged. `ends` contains the offset in
-    /// `texts` at which each piece ends.
+    /// Returns the number of the next pieces of text that can be emitted together and unchanged. `ends` contains the
+    /// offset in `texts` at which each piece ends.
     fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str, ends: &[usize]) -> usize;
 
     /// Returns true if consecutive pieces of text should be combined into one call to `emit_all`.
@@ -111,7 +115,7 @@ pub struct Output<'a> {
     ledger: &'a mut Ledger,
     sink: &'a mut dyn Sink,
     filter: Option<&'a mut dyn EventFilter>,
-    /// The first fault of the filter. `taken` returns it and clears this field.
+    /// The first fault of the filter. The method `taken` returns the fault and clears this field.
     fault: Option<Fault>,
 }
 
@@ -134,7 +138,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Returns the output with this filter for its events.
+    /// Sets the filter for the events, and returns the output.
     pub fn filtered(self, filter: Option<&'a mut dyn EventFilter>) -> Output<'a> {
         Output { filter, ..self }
     }
@@ -179,8 +183,8 @@ impl<'a> Output<'a> {
             .is_none_or(|filter| filter.takes_rows())
     }
 
-    /// Returns the first pieces that may be emitted together: their concatenated text, and the offset at which each of
-    /// them ends.
+    /// Returns the concatenated text of the first pieces that may be emitted together, and the offset at which each
+    /// piece ends.
     #[inline]
     pub fn passes<'t>(
         &mut self,
@@ -198,7 +202,7 @@ impl<'a> Output<'a> {
         (texts.get(..end).unwrap_or_default(), ends)
     }
 
-    /// Stores a fault from the filter. Only the first one is kept.
+    /// Stores a fault from the filter, unless a fault is already stored.
     pub fn fail(&mut self, fault: Fault) {
         self.fault.get_or_insert(fault);
     }
@@ -236,8 +240,8 @@ impl<'a> Output<'a> {
         self.sink.at(offset, ordinal);
     }
 
-    /// Returns the fault of the filter or the sink, if there is one; otherwise, returns `result`. Called after each
-    /// payload.
+    /// If the filter or the sink has a fault, returns the fault. Otherwise, returns `result`. This method is called
+    /// after each payload.
     #[inline]
     pub fn taken<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
         let fault = self.fault.take().or_else(|| self.sink.refusal());
@@ -260,8 +264,8 @@ impl<'a> Output<'a> {
         self.sink.record_fact(WireFact::Unmodelled(content));
     }
 
-    /// Returns how many times a payload was marked as misread. A payload for which this changes must not be matched
-    /// with a template by repair, because a match marks nothing.
+    /// Returns the number of times that a payload was marked as misread. During repair, no template may be learned from
+    /// a payload that changes this number, because a match does not mark the payload.
     pub fn misread_count(&self) -> u64 {
         self.ledger.misread
     }
@@ -274,8 +278,8 @@ impl<'a> Output<'a> {
         self.sink.record_fact(WireFact::Misread(why));
     }
 
-    /// Marks the current payload as one that clients would reject and that contains nothing for them, so that repair
-    /// drops it. An `Unknown` event may have been emitted for it. `why`: as for `mark_misread`.
+    /// Marks the current payload so that repair drops it. Clients would reject the payload, and it contains no data
+    /// that they use. An `Unknown` event may have been emitted for the payload. `why`: the same as in `mark_misread`.
     #[cold]
     pub fn leave_out(&mut self, why: &'static str) {
         self.sink.record_fact(WireFact::LeftOut(why));
@@ -310,8 +314,8 @@ impl<'a> Output<'a> {
         (self.ledger.offset, self.ledger.ordinal)
     }
 
-    /// Returns true if the policy raises this code. In this case, later diagnostics are recorded instead of raised,
-    /// because the caller is about to raise this one.
+    /// Returns true if the policy raises this code. If so, later diagnostics are recorded instead of raised, because
+    /// the caller will raise this code.
     pub fn will_raise(&mut self, code: Code) -> bool {
         self.ledger.faulted = self.config.policy.raises(code);
         if self.ledger.faulted {
@@ -320,18 +324,18 @@ impl<'a> Output<'a> {
         self.ledger.faulted
     }
 
-    /// Returns true if the sink uses the facts passed to `record_fact`. Decoders skip the checks for misread payloads
-    /// otherwise.
+    /// Returns true if the sink uses the facts passed to `record_fact`. Otherwise, decoders do not check for misread
+    /// payloads.
     pub fn wants_wire_facts(&self) -> bool {
         self.sink.wants_wire_facts()
     }
 
-    /// Returns the number of diagnostics reported.
+    /// Returns the number of reported diagnostics.
     pub fn diagnostic_count(&self) -> u64 {
         self.ledger.diagnostic_count
     }
 
-    /// Records a diagnostic. If the policy raises its code, returns the fault instead.
+    /// Records a diagnostic. If the policy raises this code, returns the fault instead.
     #[cold]
     pub fn diagnose(&mut self, code: Code, part: Option<u32>, detail: &str) -> Result<(), Fault> {
         let detail = head(detail);
@@ -373,7 +377,7 @@ impl<'a> Output<'a> {
     }
 
     /// Counts a diagnostic or an `Unknown` event. Returns false if the current payload has already caused `MAX_NOTES`
-    /// of them.
+    /// diagnostics and `Unknown` events.
     fn notes(&mut self) -> bool {
         let ledger = &mut *self.ledger;
         if ledger.noted_at != ledger.ordinal {
@@ -388,12 +392,13 @@ impl<'a> Output<'a> {
         fits
     }
 
-    /// Counts notes that the caller did not report.
+    /// Counts notes that the caller has dropped.
     pub(crate) fn skip_notes(&mut self, notes: usize) {
         self.ledger.left_out += notes;
     }
 
-    /// Reports how many notes were dropped, if any. Called after each payload and at the end of the input.
+    /// Reports the number of dropped notes, if there are any. This method is called after each payload and at the end
+    /// of the input.
     #[inline]
     pub(crate) fn report_left_out(&mut self) -> Result<(), Fault> {
         if self.ledger.left_out == 0 {
@@ -404,7 +409,7 @@ impl<'a> Output<'a> {
         self.diagnose(Code::NOTES_LEFT_OUT, None, &count.to_string())
     }
 
-    /// Records a diagnostic with the byte offset and ordinal of a payload other than the current one.
+    /// Records a diagnostic with the byte offset and ordinal of a payload other than the current payload.
     #[cold]
     pub(crate) fn diagnose_at(
         &mut self,

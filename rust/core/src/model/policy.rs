@@ -1,9 +1,10 @@
-//! Policies: the action for each diagnostic code, and the switches that select how ambiguous streams are read.
+//! Policies. A policy defines the action for each diagnostic code, and the switches that select how ambiguous streams
+//! are interpreted.
 
 use crate::model::spec::Code;
 use crate::model::spec::Severity;
 
-/// What a policy does when a diagnostic with a given code occurs.
+/// The action of a policy for a diagnostic code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// End the stream and raise the exception for this code.
@@ -33,7 +34,7 @@ macro_rules! words {
 }
 
 words! {
-    /// The base policy: it supplies every action and switch that the caller does not set.
+    /// The base policy, which defines every action and switch that the caller does not set.
     Base {
         Standard = "standard",
         Strict = "strict",
@@ -54,9 +55,10 @@ words! {
         Fifo = "fifo",
         Latest = "latest",
     }
-    /// AM3: the same id is announced at two indexes. Selects whether this is one call (`Join`) or two (`Split`).
+    /// AM3: the same id is announced at two indexes. The switch selects whether there is one call (`Join`) or two
+    /// (`Split`).
     ParallelHeaders {
-        /// Split only if the joined text is not valid JSON but the text of each index is.
+        /// Split only if the joined text is invalid JSON but the text at each index is valid JSON.
         Auto = "auto",
         Join = "join",
         Split = "split",
@@ -74,7 +76,7 @@ words! {
     /// A stream ends without a finish reason, and a call has no arguments.
     EmptyCall {
         Cut = "cut",
-        /// The call is complete and has no arguments. For gateways that never send a finish reason.
+        /// The call is complete and has no arguments. This value is for gateways that never send a finish reason.
         Run = "run",
     }
     /// AM6: a second JSON object arrives for a complete call, without a tool name.
@@ -82,18 +84,18 @@ words! {
         Flag = "flag",
         Split = "split",
     }
-    /// AM7: a payload is equal to the previous one.
+    /// AM7: a payload is equal to the previous payload.
     DuplicatePayload {
         Keep = "keep",
         Drop = "drop",
     }
-    /// AM8: a text delta may contain only new text, or all of the text so far.
+    /// AM8: a text delta may contain only new text, or the accumulated text.
     ContentMode {
         Delta = "delta",
         Auto = "auto",
         Cumulative = "cumulative",
     }
-    /// AM12: the id of a call changes. Selects which one to use.
+    /// AM12: the id of a call changes. The switch selects which id to use.
     UnstableId {
         First = "first",
         Last = "last",
@@ -102,12 +104,13 @@ words! {
     MissingTerminal {
         /// The stream is treated as truncated.
         Truncate = "truncate",
-        /// The stream is treated as complete. For gateways that never send a finish reason or terminal marker.
+        /// The stream is treated as complete. This value is for gateways that never send a finish reason or terminal
+        /// marker.
         Assume = "assume",
     }
 }
 
-/// The switches that select how ambiguous streams are read.
+/// The switches that select how ambiguous streams are interpreted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switches {
     pub same_index_new_id_same_name_empty: SameIndexNewId,
@@ -118,11 +121,11 @@ pub struct Switches {
     pub on_overflow: Overflow,
     pub duplicate_payload: DuplicatePayload,
     pub content_mode: ContentMode,
-    /// AM9: the last chunk repeats all of the text. True: the repetition is dropped.
+    /// AM9: the last chunk repeats the whole text. If true, the repetition is dropped.
     pub drop_restated_content: bool,
-    /// AM10: a new chunk id and role arrive in the middle of the stream. True: the response restarts.
+    /// AM10: a new chunk id and role arrive in the middle of the stream. If true, the response restarts.
     pub restart_on_new_stream_id: bool,
-    /// AM11: tool calls arrive in a different choice from the text. True: all choices are merged into choice 0.
+    /// AM11: tool calls arrive in a different choice from the text. If true, all choices are merged into choice 0.
     pub merge_choices: bool,
     pub unstable_id: UnstableId,
     pub empty_call_without_reason: EmptyCall,
@@ -275,8 +278,8 @@ impl Policy {
         self.action(code) == Action::Raise
     }
 
-    /// Sets the action of one code. Returns false and changes nothing if the action is `Skip` and the code cannot be
-    /// skipped.
+    /// Sets the action of one code. If the action is `Skip` and the code cannot be skipped, returns false and changes
+    /// nothing.
     pub fn set_action(&mut self, code: Code, action: Action) -> bool {
         if action == Action::Skip && !code.skippable() {
             return false;

@@ -1,7 +1,8 @@
-//! Maps, sets and lists that are usually small: searched linearly while they are short, hashed once they are long.
+//! Maps, sets, and lists that are usually small. Short collections are searched linearly, and long collections are
+//! hashed.
 //!
-//! An empty map takes three words and no allocation. A hash table would take six words, and its first allocation has
-//! room for three entries. Maps and sets have no order.
+//! An empty map takes three words and no allocation. A hash table would take six words, and its first allocation would
+//! have room for three entries. The maps and sets are unordered.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -114,7 +115,7 @@ impl<K: Eq + Hash, V> Map<K, V> {
         true
     }
 
-    /// Makes room for one more entry. Switches to a hash table if the list is full.
+    /// Reserves space for one more entry. If the list is full, switches to a hash table.
     fn make_room(&mut self) {
         let Store::Few(list) = &mut self.0 else {
             return;
@@ -122,12 +123,13 @@ impl<K: Eq + Hash, V> Map<K, V> {
         if list.len() == FEW {
             self.0 = Store::Many(Box::new(mem::take(list).into_iter().collect()));
         } else if list.len() == list.capacity() {
-            // Grows to 1, 2, 4 and 8 entries. A `Vec` that grows on demand would start with room for four.
+            // The capacity grows to 1, 2, 4, and 8 entries. A `Vec` that grows on demand would start with a capacity of
+            // four.
             list.reserve_exact(list.len().max(1));
         }
     }
 
-    /// Returns the value of a key. Inserts the default value first if the map does not contain the key.
+    /// Returns the value of a key. If the map does not contain the key, inserts the default value first.
     pub fn slot(&mut self, key: K) -> &mut V
     where
         V: Default,
@@ -146,7 +148,7 @@ impl<K: Eq + Hash, V> Map<K, V> {
                 if position == list.len() {
                     list.push((key, V::default()));
                 }
-                // Cannot panic, because the entry was just found or inserted.
+                // The lookup cannot panic, because the entry was just found or inserted.
                 #[allow(clippy::indexing_slicing)]
                 &mut list[position].1
             }
@@ -215,7 +217,7 @@ impl<K: Eq + Hash> Set<K> {
         self.0.keys()
     }
 
-    /// Inserts a key. Returns true if it is new.
+    /// Inserts a key. Returns true if the key is new.
     pub fn insert(&mut self, key: K) -> bool {
         self.0.insert(key, ())
     }
@@ -249,11 +251,11 @@ pub trait Numbered {
     fn number(&self) -> Self::Number;
 }
 
-/// A list of values with unique numbers: searched linearly while it is short, hashed once it is long.
+/// A list of values with unique numbers. A short list is searched linearly, and a long list is hashed.
 #[derive(Clone, Debug)]
 pub struct List<T: Numbered> {
     all: Vec<T>,
-    /// The position of each number, once there are too many values to search linearly.
+    /// The position of each number. The map is used when there are too many values for a linear search.
     #[allow(clippy::box_collection)] // boxed: a bare table would enlarge every list
     positions: Option<Box<HashMap<T::Number, usize>>>,
 }
@@ -290,18 +292,18 @@ impl<T: Numbered> List<T> {
         if let Some(positions) = &mut self.positions {
             positions.insert(one.number(), position);
         }
-        // Reserve room for one value. Usually there is only one, and a `Vec` that grows on demand starts with room for
-        // four.
+        // Reserve space for one value. Most lists have only one value, and a `Vec` that grows on demand starts with a
+        // capacity of four.
         self.all.reserve_exact(usize::from(position == 0));
         self.all.push(one);
         position
     }
 
-    /// Returns the value with this number. Appends `make()` first if the list has no such value.
+    /// Returns the value with this number. If there is no such value, appends `make()` first.
     pub fn slot(&mut self, number: T::Number, make: impl FnOnce() -> T) -> &mut T {
         let position = self.position(number);
         let position = position.unwrap_or_else(|| self.push(make()));
-        // Cannot panic, because the entry was just found or inserted.
+        // The lookup cannot panic, because the entry was just found or inserted.
         #[allow(clippy::indexing_slicing)]
         &mut self.all[position]
     }

@@ -1,4 +1,4 @@
-//! Reads the shared data files `_spec/*.json`, which are compiled into the binary. Both backends use the same files.
+//! Reads the data files `_spec/*.json`, which are compiled into the binary. Both backends use the same files.
 
 use serde_json::Map;
 use serde_json::Value;
@@ -11,7 +11,7 @@ macro_rules! file {
     ($name:literal) => {
         LazyLock::new(|| {
             let text = include_str!(concat!("../../../../python/streamweld/_spec/", $name));
-            // The tests below fail if a file cannot be parsed, so the default is never used.
+            // The default is never used, because the tests below fail if a file cannot be parsed.
             serde_json::from_str(text).unwrap_or_default()
         })
     };
@@ -28,7 +28,7 @@ fn object(value: &'static Value, key: &str) -> &'static Map<String, Value> {
     value.get(key).and_then(Value::as_object).unwrap_or(&EMPTY)
 }
 
-/// Returns the default limits by name; `null` turns a limit off.
+/// Returns the default limits by name. `null` disables a limit.
 pub fn limits() -> &'static Map<String, Value> {
     object(&LIMITS, "limits")
 }
@@ -69,7 +69,7 @@ pub(crate) fn usage_dialects() -> &'static Map<String, Value> {
     object(&USAGE, "dialects")
 }
 
-/// Returns what each member means in a usage object of this shape.
+/// Returns the meaning of each member in a usage object of this shape.
 pub(crate) fn usage_shape(name: &str) -> Option<&'static Value> {
     USAGE.get("shapes")?.get(name)
 }
@@ -227,7 +227,7 @@ fn row(name: &str) -> Row {
     }
 }
 
-/// The entry for a code that is not in the table. It is never used, because every `Code` has an entry.
+/// The entry for a code that is not in the table. This entry is never used, because every `Code` has an entry.
 const UNLISTED: Row = Row {
     severity: Severity::Error,
     raises: None,
@@ -251,7 +251,7 @@ impl Code {
         Code::all().find(|code| code.name() == name)
     }
 
-    /// Returns the position of this code in a table with one entry per code. It is always less than `COUNT`.
+    /// Returns the position of this code in a table with one entry per code. The position is always less than `COUNT`.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -264,8 +264,8 @@ impl Code {
         self.row().severity
     }
 
-    /// Returns the name of the Python exception for this code. A code with severity `info` has no exception of its own;
-    /// if a policy raises it anyway, the base class `StreamError` is used.
+    /// Returns the name of the Python exception for this code. A code with severity `info` has no separate exception.
+    /// If a policy raises such a code, the base class `StreamError` is used.
     pub fn raises(self) -> &'static str {
         self.row().raises.unwrap_or("StreamError")
     }
@@ -275,8 +275,8 @@ impl Code {
         self.row().skippable
     }
 
-    /// Returns what repair does if this code is reported. `payload`: repair drops the payload. `stream`: repair
-    /// rewrites the stream from that point on. `None`: the payload passes through unchanged.
+    /// Returns the action of repair if this code is reported. For `payload`, repair drops the payload. For `stream`,
+    /// repair rewrites the stream from that point on. For `None`, the payload passes through unchanged.
     pub(crate) fn mends(self) -> Option<&'static str> {
         self.row().mends
     }
@@ -286,8 +286,8 @@ impl Code {
         self.row().text
     }
 
-    /// Returns the action that `_spec/diagnostics.json` defines for this code and base policy. `None`: the file defines
-    /// no action, so the base policy's general rule applies.
+    /// Returns the action that `_spec/diagnostics.json` defines for this code and base policy. If the result is `None`,
+    /// the file defines no action, and the general rule of the base policy applies.
     pub(crate) fn action_of(self, base: &str) -> Option<&'static str> {
         self.row().entry?.get("actions")?.get(base)?.as_str()
     }

@@ -1,9 +1,9 @@
-//! Content that no event type can contain. An encoder for the same dialect writes it as it was received.
+//! Content that no event type can contain. An encoder for the same dialect writes this content unchanged.
 //!
-//! The decoder creates these values only for repair. Strings contain JSON as received.
+//! The decoder creates these values only for repair. Strings in these values contain the received JSON text.
 
-/// The Messages object that contained unknown members: the message or its usage, the `message_delta` event, its delta
-/// or its usage, or the `message_stop` event.
+/// The Messages object that contained unknown members: the message, its usage, the `message_delta` event, the delta or
+/// the usage in that event, or the `message_stop` event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MembersOf {
     Message,
@@ -30,7 +30,7 @@ pub struct ChunkFacts<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReasoningFacts<'a> {
     pub choice: i32,
-    /// The members that contain the text. `None` if they are the same as before; empty if only `reasoning_details`
+    /// The members that contain the text. `None` if the members are unchanged, and empty if only `reasoning_details`
     /// contains the text.
     pub fields: Option<&'a [&'static str]>,
     /// The entries of `reasoning_details`, as a JSON array.
@@ -39,8 +39,8 @@ pub struct ReasoningFacts<'a> {
     pub has_text: bool,
 }
 
-/// The unknown members of a Chat choice, as JSON objects, or empty strings if there are none. Those of the delta include
-/// its `annotations` and `images`.
+/// The unknown members of a Chat choice, as JSON objects, or empty strings if there are none. The members of the delta
+/// include `annotations` and `images`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChoiceFacts<'a> {
     pub choice: i32,
@@ -56,30 +56,30 @@ pub enum Unmodelled<'a> {
     /// Unknown members in the `content_block_start` event of a block that has a part.
     BlockMembers { index: i64, members: &'a str },
     /// A block without a part was opened: a tool result, or a block of unknown type. In a tool result, the call id is
-    /// the one that events report.
+    /// the id that events report.
     BlockOpened { index: i64, block: &'a str },
-    /// A delta contains something that no event type can contain. Its block may have a part.
+    /// A delta contains data that no event type can contain. The block of the delta may have a part.
     BlockDelta { index: Option<i64>, delta: &'a str },
     /// A block without a part was closed.
     BlockClosed { index: i64 },
-    /// Annotations arrived for an open part. `annotations` is a JSON array; the closing event of the part contains them
-    /// again.
+    /// Annotations arrived for an open part. `annotations` is a JSON array. The closing event of the part contains the
+    /// annotations again.
     Annotated { part: u32, annotations: &'a str },
-    /// A payload of unknown type was read. `event` is the name of its server-sent event.
+    /// A payload of unknown type was read. `event` is the name of the server-sent event that contained the payload.
     OtherEvent {
         event: Option<&'a str>,
         payload: &'a str,
     },
     /// The unknown members of one Messages object.
     Members { of: MembersOf, members: &'a str },
-    /// A Chat chunk was read. Not reported if the chunk has the same unknown members as the chunk before it and
-    /// contains neither a finish reason nor token counts.
+    /// A Chat chunk was read. These facts are not reported if the chunk has the same unknown members as the previous
+    /// chunk, and contains neither a finish reason nor token counts.
     Chunk(ChunkFacts<'a>),
-    /// The form of the reasoning in a Chat delta. Reported before the event with the reasoning text.
+    /// The form of the reasoning in a Chat delta. These facts are reported before the event with the reasoning text.
     Reasoning(ReasoningFacts<'a>),
-    /// The unknown members of a Chat choice and its delta. Reported before the events of the chunk. Not reported if they
-    /// are the same as in the chunk before it and the choice has no finish reason.
+    /// The unknown members of a Chat choice and its delta. The members are reported before the events of the chunk. The
+    /// members are not reported if they are the same as in the previous chunk and the choice has no finish reason.
     ChoiceMembers(ChoiceFacts<'a>),
-    /// No event of a Chat chunk follows that could carry the unknown members of this choice and its delta.
+    /// No further event of the Chat chunk can carry the unknown members of this choice and its delta.
     ChoiceWithoutEvent { choice: i32 },
 }

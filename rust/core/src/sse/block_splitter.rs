@@ -1,19 +1,19 @@
-//! Splits an event stream into blocks. A block ends with a blank line and need not contain an event.
+//! Splits an event stream into blocks. A block ends with a blank line, and may contain no event.
 //!
 //! A comment line before the first field of an event is a separate block, so that it can be forwarded immediately. The
-//! splitter handles only line endings (LF, CR, CRLF), comments, and the field names that it needs, but no other SSE
-//! rules. The result does not depend on how the input is split: the LF of a CRLF that ends a block belongs to that
-//! block, even if it arrives later.
+//! splitter handles line endings (LF, CR, CRLF), comments, and the field names that it needs. The splitter does not
+//! apply other SSE rules. The result does not depend on how the input is split. If a CRLF ends a block, its LF belongs
+//! to that block even if the LF arrives later.
 
 use memchr::memchr2;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// Where a piece ends.
+/// The position at which a piece ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PiecePosition {
     Inside,
-    /// The piece ends inside a block, after a payload that can be emitted before the block ends.
+    /// The piece ends within a block, after a payload that can be emitted before the block ends.
     Ready,
     /// The piece ends a block.
     End,
@@ -21,16 +21,16 @@ pub(crate) enum PiecePosition {
     LineEnd,
 }
 
-/// Kind of the current line, as far as it matters for blocks.
+/// The kinds of line that the splitter distinguishes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Line {
-    /// The line has only blanks so far.
+    /// All bytes of the line that have arrived are blanks.
     #[default]
     Blank,
     Comment,
     /// The line may have the field `data`.
     Data,
-    /// The line starts like a payload; its last byte determines whether it is one.
+    /// The line begins like a payload. Its last byte determines whether it is a payload.
     Payload,
     Other,
 }
@@ -38,13 +38,14 @@ enum Line {
 /// Whether a payload of the block can be emitted before the block ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Early {
-    /// A payload on the next line can be emitted, because no line so far has data, and each payload was complete.
+    /// A payload on the next line can be emitted, because no earlier line of the block has data, and all earlier
+    /// payloads were complete.
     #[default]
     Payload,
     Nothing,
 }
 
-/// Splitter of one stream.
+/// Splits one stream into blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Splitter {
     /// True if the last line has bytes but no line ending yet.
@@ -61,15 +62,15 @@ pub(crate) struct Splitter {
 }
 
 impl Splitter {
-    /// Records that complete blocks were consumed elsewhere. None of them may end in CR.
+    /// Records that complete blocks were consumed elsewhere. These blocks must not end in CR.
     #[inline]
     pub(crate) fn skip(&mut self) {
         self.after_cr = false;
         self.ended = true;
     }
 
-    /// Returns the next piece of the bytes, or `None` if there are no bytes. A piece does not extend beyond the end of
-    /// a block.
+    /// Returns the next piece of the bytes, or `None` if there are no bytes. A piece never extends beyond the end of a
+    /// block.
     pub(crate) fn next<'d>(&mut self, data: &mut &'d [u8]) -> Option<(&'d [u8], PiecePosition)> {
         let bytes = *data;
         if bytes.is_empty() {
@@ -109,7 +110,7 @@ impl Splitter {
                 self.end_line()
             };
             if position != PiecePosition::Inside {
-                // Return each payload separately, even if one read contains several.
+                // Return each payload separately, even if one read contains several payloads.
                 self.ended = position == PiecePosition::End;
                 return Some((cut(data, at), position));
             }
@@ -120,7 +121,7 @@ impl Splitter {
         Some((cut(data, bytes.len()), PiecePosition::Inside))
     }
 
-    /// Determines the kind of the line from these bytes, if it is not known yet.
+    /// Determines the kind of the line from these bytes, if the kind is not known yet.
     fn look(&mut self, remaining: &[u8]) {
         if self.line != Line::Blank {
             return;
@@ -171,7 +172,8 @@ fn cut<'d>(data: &mut &'d [u8], at: usize) -> &'d [u8] {
     piece
 }
 
-/// Inserts bytes at the start of a block. In the first block of a stream, a byte order mark stays first.
+/// Inserts bytes at the start of a block. In the first block of a stream, `opening` is inserted after the byte order
+/// mark.
 pub(crate) fn put_opening(block: &mut Vec<u8>, opening: &[u8], is_first: bool) {
     let at = if is_first && block.starts_with(BOM) {
         BOM.len()

@@ -1,4 +1,5 @@
-//! Stateless helpers for the framer: line endings, field names and values, `retry` digits, UTF-8 decoding.
+//! Stateless helpers for the framer. The helpers handle line endings, field names and values, `retry` digits, and UTF-8
+//! decoding.
 
 use memchr::memchr_iter;
 use memchr::memchr2;
@@ -45,7 +46,7 @@ pub(crate) fn split_line(remaining: &[u8]) -> Option<(&[u8], &[u8])> {
     remaining.split_at_checked(memchr2(b'\n', b'\r', remaining)?)
 }
 
-/// Returns the value of a line with this field name, without its leading space. Returns `None` for any other line.
+/// If the line has this field name, returns its value without the leading space. Otherwise, returns `None`.
 #[inline]
 pub(crate) fn value_of<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
     match line.strip_prefix(name)? {
@@ -55,12 +56,12 @@ pub(crate) fn value_of<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
     }
 }
 
-/// Splits the value of an event, id, or retry line before a data line that was joined to it.
+/// Splits the value of an event, id, or retry line from a data line that follows without a line ending.
 ///
-/// Such a value never contains the beginning of a data line with a document, so the line ending between the two is
-/// missing. Returns the value and, if a data line was joined, its data.
+/// In a correct stream, the value of these fields never contains the beginning of a data line with a document. A value
+/// that contains it lacks a line ending. Return the value and, if a data line follows, its data.
 pub(crate) fn split_joined(value: &[u8]) -> (&[u8], Option<&[u8]>) {
-    // A value rarely has a colon, so looking for colons takes less time than looking for the whole name.
+    // A value rarely contains a colon, so searching for colons takes less time than searching for the whole name.
     let names = memchr_iter(b':', value).filter_map(|colon| {
         let at = (colon + 1).checked_sub(DATA.len())?;
         let line = value.get(at..)?;
@@ -87,7 +88,7 @@ pub(crate) fn begins_name(head: &[u8]) -> bool {
         .any(|name| name.starts_with(head))
 }
 
-/// Splits the bytes after their leading blanks. Returns only the first of the blanks.
+/// Splits the bytes after their leading blanks. Of the blanks, only the first is returned.
 pub(crate) fn split_blanks(bytes: &[u8]) -> (&[u8], &[u8]) {
     let blanks = bytes.iter().take_while(|byte| is_blank(Some(byte))).count();
     let (blanks, others) = bytes.split_at(blanks);
@@ -98,7 +99,7 @@ pub(crate) fn is_blank(byte: Option<&u8>) -> bool {
     matches!(byte, Some(b' ' | b'\t'))
 }
 
-/// Returns true if the line ends with a closing bracket, as the last line of a JSON document does.
+/// Returns true if the line ends with a closing bracket, like the last line of a JSON document.
 pub(crate) fn ends_document(line: &[u8]) -> bool {
     matches!(line.last(), Some(b'}' | b']'))
 }
@@ -122,7 +123,8 @@ pub(crate) fn ends_inside_a_sequence(text: &[u8]) -> bool {
         })
 }
 
-/// Decodes UTF-8, and replaces each maximal invalid part with U+FFFD. The flag is true if anything was replaced.
+/// Decodes UTF-8, and replaces each maximal invalid part with U+FFFD. The returned flag is true if any part was
+/// replaced.
 pub fn decode_utf8(bytes: &[u8]) -> (Cow<'_, str>, bool) {
     match std::str::from_utf8(bytes) {
         Ok(text) => (Cow::Borrowed(text), false),

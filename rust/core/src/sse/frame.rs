@@ -5,23 +5,23 @@ use crate::model::fault::Fault;
 /// One dispatched event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// The event type as sent. It is empty for the default type, `message`.
+    /// The event type. The type is empty for the default type, `message`.
     pub event: &'a [u8],
-    /// Data lines, joined by LF.
+    /// Data lines, joined with LF.
     pub data: &'a [u8],
-    /// Last event id, which persists until the stream sends another one.
+    /// Last event id, which persists until the stream sends another id.
     pub id: &'a [u8],
     /// Last valid `retry` value in this event.
     pub retry: Option<u64>,
     /// Absolute offset of the first byte of the first data line.
     pub offset: u64,
-    /// 0-based index among all payloads, both frames and stray payloads.
+    /// Zero-based index of the payload among all frames and stray payloads.
     pub ordinal: u64,
     /// True if the data begins on the line of another field, because a line ending is missing.
     pub is_joined: bool,
 }
 
-/// A payload that was sent outside any field.
+/// A payload outside any SSE field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stray<'a> {
     pub data: &'a [u8],
@@ -38,14 +38,14 @@ pub enum Item<'a> {
     Stray(Stray<'a>),
 }
 
-/// Receives the items that the framer emits. Closures that take an item implement this trait.
+/// Receives the items that the framer emits. Every closure that takes an item implements this trait.
 pub trait Receiver {
     fn item(&mut self, item: Item<'_>) -> Result<(), Fault>;
 
-    /// Consumes those complete events at the start of `rest` that the receiver recognizes.
+    /// Consumes the complete events at the start of `rest` that the receiver recognizes.
     ///
-    /// Each of these events consists of exactly one `data` line and a blank line. Returns zero events, without side
-    /// effects, if `rest` must be parsed line by line.
+    /// Each of these events consists of one `data` line and a blank line. If `rest` must be parsed line by line,
+    /// returns zero events and has no side effects.
     #[inline]
     fn take_whole_events(
         &mut self,
@@ -77,23 +77,23 @@ where
 /// Unfinished input at the end of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending<'a> {
-    /// True if an event or a line of an event has begun. Comments and unknown lines do not count.
+    /// True if an event or a line of an event has begun. Comments and unknown lines are not part of an event.
     pub open: bool,
     /// Event type, from complete lines only.
     pub event: &'a [u8],
-    /// Data lines so far, including an incomplete last line. `None` if there are no data lines.
+    /// The data lines, including an incomplete last line. `None` if there are no data lines.
     pub data: Option<&'a [u8]>,
     pub data_offset: u64,
     /// True if the data begins on the line of another field, because a line ending is missing.
     pub is_joined: bool,
     /// Offset of the last line, if the line has no line ending.
     pub open_line: Option<u64>,
-    /// Stray lines so far, including an incomplete last line.
+    /// The stray lines, including an incomplete last line.
     pub stray: Option<&'a [u8]>,
     pub stray_offset: u64,
     /// True if an event is open and the input ends inside a UTF-8 sequence.
     pub mid_utf8: bool,
-    /// Number of payloads emitted.
+    /// Number of payloads that have been emitted.
     pub ordinal: u64,
     /// Number of bytes fed.
     pub offset: u64,

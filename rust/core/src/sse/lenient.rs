@@ -1,11 +1,12 @@
-//! Handles payloads that gateways send outside any field (stray payloads). They are emitted only on request.
+//! Handles payloads that gateways send outside any SSE field (stray payloads). Stray payloads are emitted only on
+//! request.
 //!
 //! A stray line is neither a field nor a comment, and its first byte after blanks is `{`, `[`, or `<`. The lines after
-//! it, up to the blank line, belong to it. A stray payload is emitted after the frame of its block, or instead of that
-//! frame if the frame's data is empty.
+//! a stray line, up to the blank line, belong to the same stray payload. A stray payload is emitted after the frame of
+//! its block, or in place of the frame if the data of the frame is empty.
 //!
-//! A stray line that ends in `}` or `]` is emitted immediately and separately if no stray line is pending and the data
-//! before it in its block is empty. A stream with one document per line therefore does not wait for a blank line.
+//! A stray line that ends in `}` or `]` is emitted immediately and separately, if no stray line is pending and its
+//! block has no data yet. A stream with one document per line therefore does not wait for a blank line.
 
 use crate::model::fault::Fault;
 use crate::sse::Framer;
@@ -16,8 +17,8 @@ use crate::sse::fields::give_back;
 use crate::sse::fields::is_blank;
 
 impl Framer {
-    /// Adds a line to the open stray payload, or starts one if the line begins like a payload. Returns false for any
-    /// other line.
+    /// Adds a line to the open stray payload, or starts a stray payload if the line begins like a payload. Otherwise,
+    /// returns false.
     pub(crate) fn begin_stray(&mut self, line: &[u8], at: u64) -> bool {
         if self.has_stray {
             self.alone = false;
@@ -29,7 +30,7 @@ impl Framer {
         if begins {
             self.open_block(at);
             self.has_stray = true;
-            // A size of 1 means a single empty data line.
+            // A size of 1 means that there is only one data line, which is empty.
             self.alone = self.size <= 1;
             self.strayed = true;
             self.seldom.stray_offset = at;
@@ -39,7 +40,7 @@ impl Framer {
 
     /// Emits a stray payload of one line immediately.
     ///
-    /// The line is `line`, or the contents of the buffer if the line arrived in several reads.
+    /// The payload is `line`, or the contents of the buffer if the line arrived in several reads.
     pub(crate) fn stray_at_once<R: Receiver>(
         &mut self,
         line: Option<&[u8]>,

@@ -1,8 +1,8 @@
 //! Parses server-sent events (WHATWG HTML Standard, section 9.2.6) from bytes that arrive in pieces of any size.
 //!
-//! Data is returned as bytes; JSON is not parsed here. A frame borrows from the input unless it arrived in several
-//! reads or on several lines. The cost is linear: each byte is examined once, regardless of how the input is split.
-//! Comments and unknown lines are dropped as they arrive; limits are checked before bytes are stored.
+//! The data is returned as bytes. This module does not parse JSON. A frame borrows from the input unless it arrived in
+//! several reads or on several lines. The cost is linear: each byte is examined once, regardless of how the input is
+//! split. Comments and unknown lines are dropped on arrival. Limits are checked before bytes are stored.
 
 pub(crate) mod block_splitter;
 pub(crate) mod fields;
@@ -45,7 +45,7 @@ enum Line {
     /// The kind is not known yet. `head` contains a possible field name, or blanks before a stray payload.
     Undecided,
     Data,
-    /// The line is an event line. `head` contains its value.
+    /// The line is an `event` line, and `head` contains its value.
     Event,
     Id,
     Retry,
@@ -61,25 +61,25 @@ pub(crate) struct OpenEventFields<'i> {
     data: Option<&'i [u8]>,
 }
 
-/// Framer of one event stream.
+/// Parses one event stream.
 #[derive(Clone, Debug)]
 pub struct Framer {
     max_event: usize,
     max_field: usize,
     keep_stray: bool,
-    /// Number of BOM bytes seen so far; 3 once the start of the input has been checked.
+    /// Number of bytes of a byte order mark that have arrived, or 3 once the start of the input has been checked.
     bom: u8,
     /// True if the last read ended in CR. An LF at the beginning of the next read belongs to the same line ending.
     after_cr: bool,
     offset: u64,
     ordinal: u64,
-    /// Last three bytes of the input, enough to find an incomplete UTF-8 sequence.
+    /// Last three bytes of the input, which are sufficient to find an incomplete UTF-8 sequence.
     tail: [u8; 3],
 
     line: Line,
     line_offset: u64,
     head: Vec<u8>,
-    /// Length of the partial line's value so far, without its leading space.
+    /// Length of the value of the partial line, without its leading space.
     value_len: usize,
     /// True until the value has its first byte, because one leading space is not part of the value.
     value_fresh: bool,
@@ -96,15 +96,15 @@ pub struct Framer {
     event: Vec<u8>,
     has_id: bool,
     has_stray: bool,
-    /// True if the open stray payload has one line so far, and no data of its block must be emitted before it.
+    /// True if the open stray payload has only one line, and its block has no data that must be emitted first.
     alone: bool,
-    /// True if the block has had a stray payload. A frame with empty data is then not emitted.
+    /// True if the block has had a stray payload, so that a frame with empty data is not emitted.
     strayed: bool,
     seldom: LazyBox<RareFields>,
 }
 
 impl Framer {
-    /// Creates a framer. With `keep_stray`, payloads outside any field are also emitted.
+    /// Creates a framer. With `keep_stray`, payloads outside any SSE field are also emitted.
     pub fn new(limits: &Limits, keep_stray: bool) -> Framer {
         Framer {
             max_event: as_len(limits.max_event_bytes),
@@ -135,7 +135,7 @@ impl Framer {
         }
     }
 
-    /// Sets the last event id after a reconnect. It applies until the stream sends an id.
+    /// Sets the last event id after a reconnect. The id applies until the stream sends another id.
     pub fn set_last_event_id(&mut self, id: &[u8]) {
         self.seldom.last_id = id.to_vec();
     }
@@ -149,12 +149,12 @@ impl Framer {
         self.seldom.reconnection_time
     }
 
-    /// Returns the number of bytes fed so far.
+    /// Returns the number of bytes that have been fed.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns the number of payloads emitted so far.
+    /// Returns the number of payloads that have been emitted.
     pub fn ordinal(&self) -> u64 {
         self.ordinal
     }
@@ -186,7 +186,7 @@ impl Framer {
             }
             let at = base + (input.len() - remaining.len()) as u64;
             if self.is_clear() {
-                // An event that fits within the limit with its line endings also fits without them.
+                // An event that is within the limit with its line endings is also within the limit without them.
                 let room = remaining.get(..self.max_event).unwrap_or(remaining);
                 let taken = on.take_whole_events(room, at, self.ordinal)?;
                 if let Some(tail) = remaining.get(taken.bytes..).filter(|_| taken.events > 0) {
@@ -208,7 +208,7 @@ impl Framer {
         Ok(())
     }
 
-    /// Returns what remains unfinished at the end of the input.
+    /// Returns the unfinished event and lines at the end of the input.
     pub fn finish(&self) -> Pending<'_> {
         let name_begun = self.line == Line::Undecided && !is_blank(self.head.first());
         let line_open = !matches!(self.line, Line::None | Line::Skip | Line::Undecided);
@@ -352,9 +352,9 @@ impl Framer {
         Ok(())
     }
 
-    /// Splits a field value before a data line that was joined to it, if stray payloads are requested.
+    /// If stray payloads are requested, splits a field value from a data line that follows without a line ending.
     ///
-    /// Otherwise the value is the rest of the line, as the standard requires.
+    /// Otherwise, the value is the rest of the line, as the standard requires.
     pub(crate) fn split_field<'v>(&self, value: &'v [u8]) -> (&'v [u8], Option<&'v [u8]>) {
         if self.keep_stray {
             split_joined(value)
@@ -363,7 +363,7 @@ impl Framer {
         }
     }
 
-    /// Adds the data line that was joined to the line of another field, if there is one.
+    /// Adds a data line that follows another field without a line ending, if there is one.
     pub(crate) fn joined_data<'i>(
         &mut self,
         data: Option<&'i [u8]>,
@@ -455,7 +455,7 @@ impl Framer {
         }
     }
 
-    /// Returns true if no event is open, not even one without data.
+    /// Returns true if no event is open, including events without data.
     #[inline]
     fn is_clear(&self) -> bool {
         self.block_offset.is_none() && !self.has_id && !self.has_stray && !self.strayed
@@ -477,7 +477,7 @@ impl Framer {
 
     /// Returns a fault if `pending` more bytes would exceed the limit on the event.
     ///
-    /// `at`: the offset of these bytes. It is reported if no event is open yet.
+    /// `at`: the offset of these bytes, which the fault contains if no event is open yet.
     #[inline]
     fn check_event(&self, pending: usize, at: u64) -> Result<(), Fault> {
         if self.size.saturating_add(pending) > self.max_event {

@@ -16,7 +16,7 @@ use crate::sse::fields::is_blank;
 use crate::sse::fields::split_blanks;
 
 impl Framer {
-    /// Adds a piece of an incomplete line, or the first piece of a new one.
+    /// Adds a piece of an incomplete line, or the first piece of a new line.
     pub(crate) fn extend(&mut self, piece: &[u8]) -> Result<(), Fault> {
         let mut remaining = piece;
         if matches!(self.line, Line::None | Line::Undecided) {
@@ -49,8 +49,8 @@ impl Framer {
         Ok(())
     }
 
-    /// Adds a piece of a retry line. Bytes after the digits are kept only while they may be a data line and fit into
-    /// the limit. Of the blanks before the data line, only the first is kept.
+    /// Adds a piece of a retry line. Bytes after the digits are stored only as long as they may be a data line and are
+    /// within the limit. Of the blanks before the data line, only the first is stored.
     fn extend_retry(&mut self, piece: &[u8]) {
         let digits = piece.iter().take_while(|byte| byte.is_ascii_digit());
         let (time, mut others) = match self.head.is_empty() {
@@ -80,7 +80,7 @@ impl Framer {
 
     /// Determines the kind of the line byte by byte, and returns the rest of the piece.
     ///
-    /// The bytes examined stay in `head` only if they belong to the value.
+    /// The examined bytes stay in `head` only if they belong to the value.
     fn decide<'i>(&mut self, piece: &'i [u8]) -> &'i [u8] {
         if self.line == Line::None {
             self.head.clear();
@@ -183,7 +183,7 @@ impl Framer {
         Ok(())
     }
 
-    /// Copies the fields that are still slices of the input, because the input is not available in the next call.
+    /// Copies the fields that are still slices of the input, because the input is no longer available in the next call.
     pub(crate) fn keep(&mut self, held: OpenEventFields<'_>) {
         if let Some(data) = held.data {
             self.data.extend_from_slice(data);

@@ -1,11 +1,11 @@
-//! State of the framer that only few streams need: ids, `retry`, stray payloads.
+//! Framer state for features that few streams use: ids, `retry`, and stray payloads.
 
 use crate::model::lazy_box::blank;
 use crate::sse::fields::Digits;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RareFields {
-    /// Id that the open event sets.
+    /// The id that the open event sets.
     pub(crate) id: Vec<u8>,
     pub(crate) last_id: Vec<u8>,
     /// Digits of the current `retry` line.

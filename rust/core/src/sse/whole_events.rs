@@ -1,4 +1,4 @@
-//! Examines and consumes complete events outside `feed`, for callers that check events one by one.
+//! Examines and consumes complete events outside `feed`, for callers that process events individually.
 
 use crate::model::fault::Fault;
 use crate::sse::BOM;
@@ -14,7 +14,7 @@ use crate::sse::fields::is_blank;
 const PROBE: usize = 1 << 16;
 
 impl Framer {
-    /// Returns the fault that the next bytes would cause, if any, without consuming them.
+    /// Returns the fault that the next bytes would cause, if any. The bytes are not consumed.
     pub(crate) fn probe<'b>(&self, next: impl Iterator<Item = &'b [u8]>) -> Result<(), Fault> {
         let mut pieces = next.flat_map(|bytes| bytes.chunks(PROBE)).peekable();
         if pieces.peek().is_none() {
@@ -28,7 +28,7 @@ impl Framer {
         Ok(())
     }
 
-    /// Drops the bytes of the open event, but keeps their number and the kind of the last line.
+    /// Discards the bytes of the open event. The number of these bytes and the kind of the last line are kept.
     fn forget(&mut self) {
         give_back(&mut self.data);
         if is_blank(self.head.first()) {
@@ -39,8 +39,8 @@ impl Framer {
         }
     }
 
-    /// Consumes those complete events at the start of the input that `on` recognizes. Consumes no event while one is
-    /// open.
+    /// Consumes the complete events at the start of the input that `on` recognizes. While an event is open, consumes
+    /// nothing.
     pub(crate) fn take_whole<R: Receiver>(
         &mut self,
         input: &[u8],

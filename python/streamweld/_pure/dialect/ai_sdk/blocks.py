@@ -1,10 +1,11 @@
 """Decodes text and reasoning blocks of an AI SDK stream.
 
-The opening part, the deltas, and the closing part of a block have the same id, which is valid within one step.
+The opening part, the deltas, and the closing part of a block have the same id, which is unique only within one step.
 
-Provider-level parts and UI message chunks have the same form. Providers number blocks within a step, so the id `0` is
-reused in the next step. Provider metadata in any of these parts belongs to the whole block: `anthropic.signature` is
-sent with an empty delta, and `openai.itemId` and `reasoningEncryptedContent` in the opening and closing parts.
+Blocks have the same form in provider-level parts and in UI message chunks. Providers number blocks within a step, so
+the id `0` is reused in the next step. Provider metadata in any of these parts belongs to the whole block: providers
+send `anthropic.signature` with an empty delta, and `openai.itemId` and `reasoningEncryptedContent` in the opening and
+closing parts.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class _Block:
 
 
 class BlockReader:
-    """Decodes the text and reasoning blocks of one stream. `spellings`: possible names of the member that contains the
-    text.
+    """Decodes the text and reasoning blocks of one stream. `spellings`: the names that the member with the text may
+    have.
     """
 
     __slots__ = ("_assembler", "_open", "_out", "_redacted", "_spellings")
@@ -99,7 +100,7 @@ class BlockReader:
     def _attributes(self, block: _Block, metadata: str | None) -> None:
         """Emit the signature, the encrypted content, and the metadata of the block.
 
-        Clients must send them back in a later turn.
+        A client must send these values back in a later turn.
         """
         signature = encrypted = None
         if block.item == "reasoning":

@@ -1,7 +1,7 @@
-"""Reads one typed object of an AI SDK stream: its ids, text, and flags, and its `providerMetadata`.
+"""Reads one typed object of an AI SDK stream: its ids, text, flags, and `providerMetadata`.
 
 Provider-level parts and UI message chunks are different protocols, but both consist of objects with a `type`, and both
-contain `providerMetadata`: an object with one member per provider, in that provider's own format. `_spec/dialects.json`
+contain `providerMetadata`. This object has one member per provider, in that provider's format. `_spec/dialects.json`
 lists the known members of each type.
 """
 
@@ -29,9 +29,9 @@ _EMPTY_VALUES = frozenset({"[]", "{}"})
 
 
 class Schema:
-    """The data of one dialect in `_spec/dialects.json`.
+    """The AI SDK data of one dialect in `_spec/dialects.json`.
 
-    Lists the known members of each type, and the members in which providers store data that a later turn needs.
+    It lists the known members of each part type, and the members in which providers store data that a later turn needs.
     """
 
     __slots__ = ("_modelled", "_nothing", "provider_members", "read")
@@ -81,9 +81,9 @@ class TypedPart:
         return self.payload.text.encode()
 
     def identity(self, *keys: str) -> str | None:
-        """Return the first member in `keys` that is an id, as text.
+        """Return the first id among the members in `keys`, as text.
 
-        An id is a string that is not blank, or a number, which keeps the digits of the payload.
+        An id is a non-blank string or a number. A number is returned with the digits that the payload contains.
         """
         for key in keys:
             sent = self.value.get(key)
@@ -129,16 +129,16 @@ class TypedPart:
         return None
 
     def document(self, *keys: str) -> str | None:
-        """Return arguments from the first member in `keys` that is present.
+        """Return the call's arguments from the first member in `keys` that is present.
 
-        They are a string that contains JSON, or the JSON of any other value. Providers send a string; `streamText` and
-        the UI protocol forward a parsed value.
+        If the value is a string, return its text, which should be JSON; otherwise, return the JSON of the value.
+        Providers send a string; `streamText` and the UI protocol forward a parsed value.
         """
         sent = next((self.value[key] for key in keys if self.value.get(key) is not None), None)
         return sent if isinstance(sent, str) else self.json(*keys)
 
     def misses_arguments(self, *keys: str) -> bool:
-        """Return whether no member in `keys` is present and an unknown member may contain the arguments."""
+        """Return whether no member in `keys` is present but an unknown member may contain the arguments."""
         has_arguments = any(self.value.get(key) is not None for key in keys)
         return not has_arguments and may_hold_arguments(self.value, self.schema.modelled(self.kind))
 
@@ -172,7 +172,7 @@ class TypedPart:
         return own if known is None else f"{known[:-1]},{own[1:]}"
 
     def worth_keeping(self) -> str | None:
-        """Return the metadata of a part that comes before, between, or after the content.
+        """Return the metadata of a part that contains no content, such as `start-step`.
 
         If the part has no `providerMetadata`, empty lists and objects are omitted.
         """
@@ -186,7 +186,7 @@ class TypedPart:
     def _first(self, sent: Mapping[str, Any], what: str) -> str | None:
         """Return the first non-empty text that any provider sent under one of the keys for `what`.
 
-        A stream has one provider, but relays add their own members to `providerMetadata`.
+        A stream comes from one provider, but relays add their own members to `providerMetadata`.
         """
         for members in sent.values():
             if is_object(members):

@@ -1,7 +1,7 @@
 """Decodes Anthropic Messages streams, and complete `type: message` bodies, into wire deltas.
 
-Handles the events of a stream in the order in which they arrive, and the members of a message. `blocks` decodes its
-content blocks. The assembler determines which call a fragment belongs to.
+Handles the events of a stream in order, and the members of a message. The module `blocks` decodes the content blocks.
+The assembler determines which call a fragment belongs to.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ class AnthropicDecoder:
         self._blocks = BlockReader(assembler, out, limits["max_tool_index"])
         self._id: str | None = None
         self._started = False
-        self._streamed = False  # a block was streamed; a complete message then only repeats the blocks
+        self._streamed = False  # a block was streamed, so a complete message only repeats the blocks
         self._reason = False  # the finish reason has been emitted
-        self._reported_at_start = ""  # the stop reason in `message_start`; used if no other one arrives
+        self._reported_at_start = ""  # the stop reason in `message_start`, used if no other stop reason arrives
         self.ended = False
 
     @staticmethod
@@ -96,7 +96,7 @@ class AnthropicDecoder:
     def is_error_body(value: object) -> bool:
         """Return whether the body of a response reports an error.
 
-        The body is not an event stream and matches no dialect.
+        Called for a body that is not an event stream and matches no dialect.
         """
         if not is_object(value):
             return False
@@ -109,14 +109,14 @@ class AnthropicDecoder:
 
     @staticmethod
     def is_without_output(value: object) -> bool:
-        """Return whether events of this type never have content.
+        """Return whether the event has a type that never has content.
 
-        Such an event is not an anomaly even after the end of the stream.
+        An event without content is not an anomaly, even after the end of the stream.
         """
         return is_object(value) and type_of(value) in _NOTES
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
-        """Decode a JSON payload. `recovered`: whether it follows a broken document."""
+        """Decode a JSON payload. `recovered`: whether the payload follows a broken document."""
         value = payload.value
         if not is_object(value):
             if event == "error":
@@ -146,25 +146,25 @@ class AnthropicDecoder:
         notes.report()
 
     def marker(self) -> None:
-        """Handle `[DONE]`, which some gateways send. It ends the message only after a stop reason."""
+        """Handle `[DONE]`, which some gateways send. The marker ends the message only after a stop reason."""
         if self._reason or self._reported_at_start:
             self._out.mark_misread("done_marker")  # clients wait for `message_stop`
             self._done()
 
     def text(self, text: str) -> None:
-        """Report a payload that is not JSON as an error from the upstream."""
+        """Report a payload that is not JSON as an upstream error."""
         self._error(text_error(text), text, None)
 
     def flush(self) -> None:
-        """Emit the held blocks and the `compaction` block. Called before the stream closes."""
+        """Emit the held blocks and the `compaction` block before the stream closes."""
         self._blocks.finish()
         if not self._reason and not self._blocks.ends_with_answer:
-            # The provider was still running a tool, so the response is truncated, even if the policy treats a missing
-            # terminal marker as a complete stream.
+            # The latest block is not an answer, so the provider was still running a tool. The response is therefore
+            # truncated, even if the policy accepts a missing terminal marker.
             self._assembler.cut()
 
     def _name(self, name: str, *, is_good: bool) -> None:
-        """Give an event the name by which clients recognize it.
+        """Rename an event to the name by which clients recognize it.
 
         If the event's data does not have the form that clients expect, mark the event for rewriting instead.
         """
@@ -243,25 +243,27 @@ class AnthropicDecoder:
     def _message_start(
         self, payload: Payload, message: dict[str, Any], extra: Raw, event: str | None, notes: Anomalies
     ) -> None:
-        """Handle `message_start`. The first one starts the message, even if content arrived before it.
+        """Handle `message_start`. The first `message_start` starts the message, even if content arrived before it.
 
-        A later one with another id starts the response again: the gateway retried with another upstream, and what it
-        sent so far is dropped (`stream_restarted`). Clients do not expect this: anthropic-python appends both attempts,
-        and @anthropic-ai/sdk raises. Nothing is dropped if the message has its stop reason, if one of its calls is
-        final and may be running, or if the id is the same or missing: what follows is then part of the first message
-        (`message_repeated`), except blocks that repeat earlier ones.
+        A later `message_start` with another id restarts the response: the gateway has retried the request with another
+        upstream, and the output of the first attempt is dropped (`stream_restarted`). Clients do not expect a restart:
+        anthropic-python joins both attempts, and @anthropic-ai/sdk raises. Nothing is dropped if the first message
+        already has a stop reason, if one of its calls is final and may already be running, or if the new id is missing
+        or the same. The new blocks then belong to the first message (`message_repeated`), except blocks that repeat
+        earlier blocks.
         """
         path = ("message",)
         identity = notes.clean(notes.a_text(message, path, "id")) or None
         adopts = self._started and self._id is None and not self._reason
         if adopts:
-            # Content arrived before this event. The event is treated as the start of the current message, because its
-            # id does not contradict this.
+            # Content arrived before this event. The event is treated as the start of the current message, because that
+            # message has no id yet.
             self._out.mark_misread("late_start")  # clients start over at a `message_start`
             self._id = identity
         elif self._started:
             if self._reason or identity is None or identity == self._id or self._assembler.has_reported_call(0):
-                # The message is repeated, or calls in the earlier message may already have been executed.
+                # Do not restart: the message is repeated, or the client may already have executed calls of the earlier
+                # message.
                 self._out.diagnose("message_repeated", detail=identity or "")
                 self._assembler.complete_start(identity, message.get("model"), None)
                 if identity is not None and identity == self._id:
@@ -330,7 +332,7 @@ class AnthropicDecoder:
             notes.mark_misread("other_member")  # clients look only in `delta`
 
     def _whole_message(self, payload: Payload, message: dict[str, Any], event: str | None, notes: Anomalies) -> None:
-        """Decode a complete message, which is sent instead of a stream or repeats it."""
+        """Decode a complete message, which replaces or repeats the streamed message."""
         self._out.mark_misread("not_streamed")  # clients do not support a complete message as an event
         extra = leftovers(payload, (), message, MESSAGE_FIELDS)
         self._keep("message", extra, "start_usage", payload, (), message)
@@ -371,7 +373,7 @@ class AnthropicDecoder:
             self._out.keep(Members(usage_of, leftovers(payload, (*path, "usage"), usage, frozenset())))
 
     def _finish(self, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> bool:
-        """Emit the stop reason in an object. Return False if the object has none."""
+        """Emit the stop reason in an object. Return False if the object has no stop reason."""
         reason = notes.a_text(holder, path, "stop_reason")
         if not reason.strip():
             return False
@@ -413,7 +415,7 @@ class AnthropicDecoder:
 def _reports_error(value: Mapping[str, Any]) -> bool:
     """Return whether the value reports an error without an `error` member.
 
-    It then has a message with a code or a type.
+    The value reports an error if it has a message with a code or a type, or has another known error shape.
     """
     if type_of(value) in EVENTS or is_notice(type_of(value)):
         return False

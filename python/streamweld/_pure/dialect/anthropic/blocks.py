@@ -1,7 +1,7 @@
 """Decodes the content blocks of a Messages stream: the opening event, the deltas, and the closing event of each block.
 
-A block is addressed by its index, even if a gateway misuses indexes. If an index is ambiguous, the assembler determines
-which block a delta belongs to.
+The index of a block is its address, even if a gateway misuses indexes. If an index is ambiguous, the assembler
+determines which block a delta belongs to.
 """
 
 from __future__ import annotations
@@ -64,11 +64,12 @@ _OWN = {
 }
 _CALL_DELTAS = frozenset({"input_json_delta", "tool_use", "server_tool_use", "mcp_tool_use"})
 _CALL_HEADS = ("id", "tool_use_id", "name")
-# Members that may contain the arguments of a call, in a block or a delta. Clients read only the first one, in a delta.
+# Members of a block or a delta that may contain the arguments of a call. Of these members, clients read only
+# `partial_json`, and only in a delta.
 _CALL_TEXTS = ("partial_json", "input", "arguments", "args", "parameters", "text", "json")
 _CALL_MEMBERS = (*_CALL_HEADS, *_CALL_TEXTS)
 _THINKING_ELSEWHERE = ("text", "reasoning", "reasoning_content", "content")  # members in which gateways send reasoning
-# Members in which gateways send the content of a block, apart from the documented member.
+# Undocumented members in which gateways send the content of a block.
 _ELSEWHERE = {
     "thinking": _THINKING_ELSEWHERE,
     "tool_use": _CALL_TEXTS,
@@ -90,7 +91,7 @@ class Block:
     extra: Raw  # unknown members of the event that contained the block
 
     def raw(self, key: str) -> str | None:
-        """Return the JSON of a member, or None if it is absent."""
+        """Return the JSON of a member, or None if the member is absent."""
         return self.payload.raw(*self.path, key)
 
     @property
@@ -108,7 +109,7 @@ class Block:
 
 @dataclass(slots=True)
 class CallHead:
-    """The latest call, with the members that identify its deltas."""
+    """The latest call, with the values that identify its deltas."""
 
     index: int | None
     id: str | None
@@ -127,8 +128,8 @@ class CallHead:
     def takes(self, index: int | None, identity: str | None, name: str | None, *, whole: bool) -> bool:
         """Return whether a delta with these members continues the call.
 
-        If both ids are known, they decide; otherwise, the index and the name must not differ. `whole`: whether the
-        delta contains complete arguments. Two such deltas with a name and without an id are two calls.
+        If both ids are known, they must be equal. Otherwise, the index and the name must not differ. `whole`: whether
+        the delta contains complete arguments. Two complete deltas that have a name but no id are two calls.
         """
         if identity is not None and self.id is not None:
             return identity == self.id
@@ -185,13 +186,13 @@ class BlockReader:
         return self._last_kind in _RESULTS
 
     def repeat(self) -> None:
-        """Handle a repeated message, whose blocks may be sent again even if they are open."""
+        """Handle a repeated message. The gateway may send its blocks again, including blocks that are still open."""
         self._open_index = None
 
     # The index
 
     def index(self, payload: Payload, value: Mapping[str, Any]) -> int | None:
-        """Return the index of an event, or None if it is absent or unusable. An unusable index is reported."""
+        """Return the index in an event, or None if the index is absent or unusable. An unusable index is reported."""
         sent = value.get("index")
         if sent is None:
             return None
@@ -206,9 +207,9 @@ class BlockReader:
     # Opening events, deltas, and closing events
 
     def hold(self, blocks: list[Block]) -> None:
-        """Hold the blocks that `message_start` contained.
+        """Hold back the blocks that `message_start` contained.
 
-        A held block is emitted unless a `content_block_start`, earlier or later, has the same index.
+        A held block is emitted unless a `content_block_start` has the same index, whether it arrives earlier or later.
         """
         self._held = blocks
         self._restated.update(range(min(self._fresh, len(blocks))))
@@ -238,7 +239,7 @@ class BlockReader:
         self._start(block, index)
 
     def _emit_held(self, below: int | None, *, stays_open: int | None = None) -> None:
-        """Emit the held blocks with an index less than `below`, or all held blocks if it is None.
+        """Emit the held blocks with an index less than `below`, or all held blocks if `below` is None.
 
         Each block is closed immediately, except the block at `stays_open`, to which a delta belongs.
         """
@@ -273,7 +274,7 @@ class BlockReader:
                 self._call(block, index, BLOCK_FIELDS[kind], provider_executed=kind != "tool_use")
             case _:
                 if index in self._open:
-                    # A block with the same index is still open and is closed by this one.
+                    # Another block with the same index is still open. The new block closes it.
                     self._open.discard(index)
                     self._assembler.item_closed(0, None, address, None, None)
                 self._out.announce(index)
@@ -325,9 +326,10 @@ class BlockReader:
             self._assembler.call_misses_arguments(0, Address(index=index))
 
     def _other(self, block: Block, kind: str) -> str:
-        """Emit the result of a tool, or a block of any other type as unknown content.
+        """Emit a tool result, or emit a block of another type as unknown content.
 
-        A `compaction` block is not emitted yet. Return the block's JSON with the final id of its call.
+        A `compaction` block is emitted later, when it is complete. Return the JSON of the block; in a tool result, the
+        id is the final id of its call.
         """
         payload, value, path = block.payload, block.value, block.path
         call_id = an_id(payload, value, path, "tool_use_id", block.notes) if kind.endswith("tool_result") else None
@@ -346,7 +348,7 @@ class BlockReader:
         return block.json
 
     def delta(self, block: Block, index: int | None, *, recovered: bool) -> bool:
-        """Handle `content_block_delta`. Return False if its type is unknown."""
+        """Handle `content_block_delta`. Return False if the type of the delta is unknown."""
         kind = delta_type(block.value)
         if kind not in DELTA_FIELDS and not (kind in _CALL_DELTAS and _has_any(block.value, _CALL_MEMBERS)):
             index = self._last if index is None else index
@@ -433,10 +435,9 @@ class BlockReader:
             self._assembler.call_text(0, address, text or "", None, metadata)
 
     def _miss_arguments(self, block: Block, index: int | None, read: frozenset[str]) -> None:
-        """Report a member of a delta that may contain arguments of the open call, but is not one that gateways are
-        known to use.
+        """Report an unknown member of a delta that may contain arguments of the open call.
 
-        The call is then not dispatchable unless its arguments also arrive in a known member.
+        After such a report, the call is dispatchable only if its arguments also arrive in a known member.
         """
         if index is None or index != self._open_index or self._open_kind != "input":
             return
@@ -447,7 +448,7 @@ class BlockReader:
                 return
 
     def _call_delta(self, block: Block, index: int | None, *, provider_executed: bool) -> None:
-        """Handle a delta that contains a call or a piece of one, possibly with its own id and name."""
+        """Handle a delta that contains a call or a piece of a call, possibly with an id and a name."""
         payload, value, path, notes = block.payload, block.value, block.path, block.notes
         ids = (an_id(payload, value, path, key, notes) for key in ("id", "tool_use_id"))
         identity = next((one for one in ids if one is not None), None)
@@ -501,7 +502,7 @@ class BlockReader:
         self._open_index = None
 
     def _left_open(self, reason: str) -> None:
-        """Report the latest block if it has not been closed."""
+        """Report the latest block if it is still open."""
         if self._open_index is not None:
             self._out.mark_misread(reason)
             self._out.diagnose("block_left_open", detail=str(self._open_index))
@@ -529,7 +530,9 @@ class BlockReader:
         self._assembler.item_closed(0, None, Address(index=index), None, as_object(extra))
 
     def emit_compaction(self) -> None:
-        """Emit the `compaction` block, if there is one, because its deltas are complete."""
+        """Emit the `compaction` block, if there is one. This method is called when the deltas of the block are
+        complete.
+        """
         if self._kept is not None:
             raw, self._kept = as_object(self._kept) or "{}", None
             self._assembler.kept_unknown(0, self._kept_event, raw.encode())
@@ -542,14 +545,15 @@ class BlockReader:
     # Complete messages
 
     def whole_block(self, block: Block, index: int) -> None:
-        """Open and close a block of a complete message. Such a block has no deltas."""
+        """Open and close a block of a complete message, because the block has no deltas."""
         self._start(block, index)
         self._stop(index, {})
 
     def restate(self, block: Block, index: int) -> None:
         """Compare a block in a complete message with the streamed block.
 
-        Correct and complete the streamed block, but never append to it. Emit a result that was not streamed.
+        Correct or complete the streamed block, but never duplicate its content. Emit a tool result that was not
+        streamed.
         """
         assembler, value = self._assembler, block.value
         address = Address(index=index)
@@ -601,7 +605,7 @@ def _call_text(block: Block) -> tuple[str, str | None]:
 
 
 def _input_of(block: Block) -> tuple[str, str | None]:
-    """Return the name of the member with the arguments of a call's block, and the arguments."""
+    """Return the name of the block's member that contains the arguments of the call, and the arguments."""
     text = arguments(block.payload, block.value, block.path, "input")
     if text is not None:
         return "input", text

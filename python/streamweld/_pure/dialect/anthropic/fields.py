@@ -47,8 +47,8 @@ def type_of(value: Mapping[str, Any]) -> str:
 def delta_type(delta: Mapping[str, Any]) -> str:
     """Return the type of a delta, in its standard form.
 
-    A gateway-specific type is replaced, and a missing type is derived from the members. For a delta with a call, it may
-    be `tool_use`, `server_tool_use`, or `mcp_tool_use`. An unknown type is returned unchanged.
+    A gateway-specific type is replaced, and a missing type is derived from the members. The type of a delta with a call
+    may be `tool_use`, `server_tool_use`, or `mcp_tool_use`. An unknown type is returned unchanged.
     """
     kind = type_of(delta)
     if kind:
@@ -59,7 +59,7 @@ def delta_type(delta: Mapping[str, Any]) -> str:
 def block_type(block: Mapping[str, Any]) -> str:
     """Return the type of a block.
 
-    If it is missing, derive it from the members, or return an empty string.
+    If the type is missing, derive it from the members. If that fails, return an empty string.
     """
     kind = type_of(block)
     if kind:
@@ -70,7 +70,7 @@ def block_type(block: Mapping[str, Any]) -> str:
 def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, key: str, notes: Anomalies) -> str | None:
     """Return the id as text, or None if it is absent, blank, or a placeholder.
 
-    A numeric id keeps the digits of the payload.
+    A numeric id is returned with the digits that the payload contains.
     """
     identity = holder.get(key)
     if identity is None:
@@ -90,7 +90,8 @@ def a_name(holder: Mapping[str, Any], path: Path, notes: Anomalies) -> str | Non
 
 
 def arguments(payload: Payload, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
-    """Return arguments of any JSON type as text, or None if they are absent, blank, or an empty object.
+    """Return the arguments of a call as text, whatever their JSON type, or None if they are absent, blank, or an empty
+    object.
 
     Gateways send an empty object only to open a call.
     """
@@ -105,7 +106,7 @@ def arguments(payload: Payload, holder: Mapping[str, Any], path: Path, key: str)
 def is_read(path: Path) -> bool:
     """Return whether the decoder reads the member at `path` in an event or a complete message.
 
-    Duplicates of other members are not reported.
+    Only duplicates of members that the decoder reads are reported.
     """
     key = path[-1]
     match path[:-1]:
@@ -124,7 +125,7 @@ def is_read(path: Path) -> bool:
 def is_error(block: Mapping[str, Any]) -> bool:
     """Return whether a tool result reports a failure.
 
-    MCP results have a flag for this; results of other tools have an error type in their content.
+    MCP results have the flag `is_error`; results of other tools have an error type in their content.
     """
     if block.get("is_error") is True:
         return True

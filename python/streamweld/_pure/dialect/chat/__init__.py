@@ -1,7 +1,7 @@
 """Decodes Chat Completions chunks, and complete `chat.completion` bodies, into wire deltas.
 
-The members of a chunk are decoded in the order in which they take effect: the choices, then the usage, then the error.
-The assembler determines which call a fragment belongs to.
+The members of a chunk take effect in this order: the choices, the usage, the error. The assembler determines which call
+a fragment belongs to.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class ChatDecoder:
         self._merges: bool = switches["merge_choices"]
         self._max_choices = limits["max_choices"]
         self._choices: dict[int, ChoiceReader] = {}
-        self._lowest: int | None = None  # the lowest index of any choice so far
+        self._lowest: int | None = None  # the lowest index of any choice that has arrived
         self._merged: dict[int, ChoiceReader] = {}
         self._members = ChunkMembers()
         self._started = False
-        self._kept: tuple[list[tuple[str, str]], bool] = ([], False)  # last record for repair
+        self._kept: tuple[list[tuple[str, str]], bool] = ([], False)  # most recent record for the repair stage
         self._chunk_id: str | None = None
         self.ended = False
 
@@ -76,8 +76,8 @@ class ChatDecoder:
 
     @staticmethod
     def may_be_json_line(value: object) -> bool:
-        """Return whether the document, which looks like a complete legacy completion, could also be the last chunk of a
-        JSON Lines stream.
+        """Return whether a document that looks like a complete legacy completion could also be the last chunk of a JSON
+        Lines stream.
         """
         return is_object(value) and is_completion(value)
 
@@ -85,13 +85,13 @@ class ChatDecoder:
     def is_error_body(value: object) -> bool:
         """Return whether the body of a response reports an error.
 
-        The body is not an event stream and matches no dialect.
+        Called for a body that is not an event stream and matches no dialect.
         """
         return is_object(value) and is_error_body(value)
 
     @staticmethod
     def reports_error(value: object) -> bool:
-        """Return whether an object reports an error, whatever follows it."""
+        """Return whether an object reports an error, even if more documents follow."""
         return is_object(value) and reports_error(value)
 
     @staticmethod
@@ -103,13 +103,13 @@ class ChatDecoder:
 
     @staticmethod
     def is_without_output(value: object) -> bool:
-        """Return whether the value is a chunk with an empty list of choices, without calls and without an error."""
+        """Return whether the value is a chunk with an empty list of choices, no calls, and no error."""
         if not is_object(value) or value.get("choices") != [] or call_members(value):
             return False
         return value.get("error") is None and value.get("object") != "error" and not reports_error(value)
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
-        """Decode a JSON payload. `recovered`: whether it follows a broken document."""
+        """Decode a JSON payload. `recovered`: whether the payload follows a broken document."""
         value = payload.value
         path: Path = ()
         if is_array(value) and value and is_object(value[0]) and "error" in value[0]:
@@ -146,11 +146,11 @@ class ChatDecoder:
         self.ended = True
 
     def text(self, text: str) -> None:
-        """Report a payload that is not JSON as an error from the upstream."""
+        """Report a payload that is not JSON as an upstream error."""
         self._error(text_error(text), text, None)
 
     def flush(self) -> None:
-        """Emit the text and audio that each choice holds back. Called before the stream closes."""
+        """Emit the text and audio that each choice holds back. This method is called before the stream closes."""
         for choice in self._choices.values():
             choice.flush()
 
@@ -221,7 +221,7 @@ class ChatDecoder:
     def _keep(self, chunk: Chunk) -> None:
         """Record the unknown members of a chunk for the repair stage.
 
-        Also record whether it has choices, a finish reason, or usage.
+        Also record whether the chunk has choices, a finish reason, or usage.
         """
         choices = chunk.value.get("choices")
         listed = [choice for _, choice in _listed(choices) if is_object(choice)]
@@ -235,7 +235,7 @@ class ChatDecoder:
             self._out.keep(ChunkFacts(members, kept[1], finishes, counts))
 
     def _start(self, chunk: Chunk) -> None:
-        """Emit the response's start event from its first chunk.
+        """Emit the start event of the response, using the first chunk.
 
         If the chunk follows a broken document, the id is omitted, because it may be the id of another response.
         """
@@ -252,7 +252,7 @@ class ChatDecoder:
         chunk.changed_fields.clear()
 
     def _id_changed(self, value: Mapping[str, Any]) -> bool:
-        """Return whether the chunk has an id that differs from the last one (AM10)."""
+        """Return whether the chunk has an id that differs from the id of the previous chunk (AM10)."""
         identity = value.get("id")
         if not isinstance(identity, str) or not identity:
             return False
@@ -261,9 +261,9 @@ class ChatDecoder:
         return changed
 
     def _choice(self, item: Mapping[str, Any], path: Path, choice_position: int, notes: Anomalies) -> ChoiceReader:
-        """Return the state of the choice whose index an element of `choices` contains.
+        """Return the state of the choice to which an element of `choices` belongs.
 
-        If the index is missing or invalid, the position in the list is used.
+        If the index of the element is missing or invalid, its position in the list is used instead.
         """
         sent = item.get("index")
         index = _sent_index(item, None)
@@ -282,12 +282,14 @@ class ChatDecoder:
             raise self._out.limit("max_choices", limit)
         known = self._choices[index] = ChoiceReader(index, self._tools)
         self._lowest = index if self._lowest is None else min(index, self._lowest)
-        # Open the choice now, so that it is also closed if it has no output.
+        # Open the choice now, so that it is closed even if it has no output.
         self._assembler.text(index, "", None)
         return known
 
     def _merge(self, index: int) -> ChoiceReader:
-        """Return the first choice and report once per index that another choice is merged into it (AM11)."""
+        """Return the first choice. Report, once per index, that another choice is merged into the first choice
+        (AM11).
+        """
         first = next(iter(self._choices.values()))
         self._out.mark_misread("choice_merged")
         limit = self._max_choices
@@ -298,7 +300,7 @@ class ChatDecoder:
 
 
 def _sent_index(item: Mapping[str, Any], default: int | None) -> int | None:
-    """Return the index that an element of `choices` contains, or `default` if it is missing or invalid."""
+    """Return the index in an element of `choices`, or `default` if the index is missing or invalid."""
     index = integer(item.get("index"))
     return default if index is None or not 0 <= index <= _CHOICE_CAP else index
 
@@ -306,7 +308,7 @@ def _sent_index(item: Mapping[str, Any], default: int | None) -> int | None:
 def _listed(choices: object) -> list[tuple[Path, Any]]:
     """Return the choices of a chunk, each with its path inside `choices`.
 
-    Some gateways send a single choice without a list, or an object with numbers as keys.
+    Some gateways send a single choice without a list, or an object whose keys are numbers.
     """
     if is_array(choices):
         return [((position,), item) for position, item in enumerate(choices)]
@@ -318,7 +320,7 @@ def _listed(choices: object) -> list[tuple[Path, Any]]:
 def _unwrapped(value: dict[str, Any], path: Path) -> tuple[Mapping[str, Any], Path]:
     """Return the chunk in the envelope `{"data": {"choices": …}}`, and its path.
 
-    Return the value itself if there is no envelope.
+    If there is no envelope, return the value itself.
     """
     inner = value.get("data")
     if not {"choices", "usage"} & value.keys() and is_object(inner) and {"choices", "usage"} & inner.keys():

@@ -1,4 +1,4 @@
-"""Determines which members of a Chat payload the decoder reads. Duplicates of other members are not reported."""
+"""Determines which members of a Chat payload the decoder reads. Only duplicates of these members are reported."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_read(path: Path) -> bool:
     key, holder = path[-1], path[:-1]
     fields = CHUNK_FIELDS | OUTER_CALLS
     if holder and holder[0] == "choices":
-        # A gateway may send one choice without a list, or an object with numbers as keys.
+        # A gateway may send one choice without a list, or an object whose keys are numbers.
         is_listed = len(holder) > 1 and (isinstance(holder[1], int) or holder[1].isdigit())
         fields, holder = CHOICE_FIELDS | OUTER_CALLS | {"content"}, holder[2 if is_listed else 1 :]
         if holder and holder[0] in ("delta", "message"):

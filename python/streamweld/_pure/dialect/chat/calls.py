@@ -1,6 +1,6 @@
-"""Converts the tool calls in a delta or message, in every shape that gateways use, to call fragments.
+"""Converts the tool calls in a delta or message to call fragments. The module supports every shape that gateways use.
 
-Treats absent, null, and blank values alike, and accepts a number as an id. The assembler determines which call a
+Absent, null, and blank values are equivalent, and a number is accepted as an id. The assembler determines which call a
 fragment belongs to.
 """
 
@@ -27,13 +27,13 @@ CALL_TYPES = frozenset(DIALECTS["chat"]["call_types"])
 
 _OTHER_CALLS = ("toolCalls", "tool_call")
 _CALLS = ("tool_calls", *_OTHER_CALLS)
-# Members with calls that gateways put on the choice or the chunk, instead of the delta.
+# Members in which gateways send calls on the choice or the chunk instead of in the delta.
 NO_CALLS: frozenset[str] = frozenset()
 OUTER_CALLS = frozenset((*_CALLS, "function_call"))
 TOOL_USE_LISTS = ("content_list", "content", "tool_use", "tool_uses")
 _TOOL_USE_CALLS = ("tool_use", "tool_uses")  # lists in which every object is a call
 _TOOL_USE_TEXTS = ("input", "partial_json", "arguments")  # members that may contain the arguments, in order
-# Names that some gateways use instead of `arguments`.
+# Names that some gateways use in place of `arguments`.
 _OTHER_ARGUMENTS: tuple[str, ...] = tuple(DIALECTS["chat"]["other_arguments"])
 _TOOL_USE_IDS = ("tool_use_id", "toolUseId", "id")
 _TOOL_USE_MEMBERS = (*_TOOL_USE_IDS, "name", *_TOOL_USE_TEXTS)
@@ -42,7 +42,7 @@ _INDEX_CAP = 2**32 - 1  # maximum index if the limit is disabled
 
 
 def _has_custom(entry: dict[str, Any]) -> bool:
-    """Return True if `custom` contains the call. Some gateways add an empty `custom` to the calls of functions
+    """Return True if the member `custom` contains the call. Some gateways add an empty `custom` to function calls
     (https://github.com/earendil-works/pi/issues/7097).
     """
     custom = entry.get("custom")
@@ -58,14 +58,14 @@ def is_typed_tool_use(part: Mapping[str, Any]) -> bool:
 
 
 def is_tool_use(delta: Mapping[str, Any]) -> bool:
-    """Return whether the delta itself is a call fragment: its type is `tool_use`, or it has a `tool_use` object."""
+    """Return whether the delta itself is a call fragment, because its type is `tool_use` or it contains a `tool_use`
+    object.
+    """
     return delta.get("type") == "tool_use" or is_object(delta.get("tool_use"))
 
 
 def continues_tool_use(delta: Mapping[str, Any]) -> bool:
-    """Return whether the delta has no type but has argument text, so that it can continue the preceding `tool_use`
-    call.
-    """
+    """Return whether the delta can continue the preceding `tool_use` call, because it has argument text but no type."""
     return "type" not in delta and any(isinstance(delta.get(key), str) for key in _TOOL_USE_TEXTS)
 
 
@@ -80,7 +80,7 @@ class CallReader:
     def tool_calls(self, payload: Payload, value: object, path: Path, notes: Anomalies) -> list[Fragment]:
         """Return the fragments in the value of `tool_calls`.
 
-        The value is a list, one call, or an object with numbers as keys. Lists inside the list are accepted, and null
+        The value is a list of calls, one call, or an object whose keys are numbers. Nested lists are accepted, and null
         elements are ignored.
         """
         fragments: list[Fragment] = []
@@ -108,9 +108,9 @@ class CallReader:
         return fragments
 
     def function_call(self, payload: Payload, value: object, path: Path, notes: Anomalies) -> list[Fragment]:
-        """Return the fragment in the legacy `function_call` member. Such a fragment has no index.
+        """Return the fragment in the legacy `function_call` member. A legacy call has no index.
 
-        The list is empty if there is none.
+        The list is empty if the member is not an object.
         """
         if not is_object(value):
             notes.shape(path)
@@ -133,7 +133,7 @@ class CallReader:
     def plain_calls(
         self, payload: Payload, holder: Mapping[str, Any], path: Path, names: Iterable[str], notes: Anomalies
     ) -> list[Fragment]:
-        """Return the fragments in these members of a holder, in any form."""
+        """Return the fragments in the members of `holder` that are listed in `names`, in any of their forms."""
         found: list[Fragment] = []
         for name in names:
             read = self.function_call if name == "function_call" else self.tool_calls
@@ -145,8 +145,8 @@ class CallReader:
     ) -> list[Fragment]:
         """Return the `tool_use` calls (Snowflake) in a delta or message. These calls have no index.
 
-        `is_call`: whether the holder itself is such a call. If it is False, or if the holder has no members of a call,
-        the calls in its lists are returned.
+        `is_call`: whether `holder` itself is a `tool_use` call. If `is_call` is False, or if `holder` has no members of
+        a call, return the calls in its lists.
         """
         own = self._tool_use(payload, holder, path, notes) if is_call else None
         if own is not None:
@@ -181,8 +181,8 @@ class CallReader:
         index, index_raw = None, None
         if "index" in entry:
             index, index_raw = self._index(payload, entry["index"], path)
-        # Without a wrapper, the call object itself contains the name and the arguments. For a free-form tool, it
-        # contains the input.
+        # Without a `function` or `custom` object, the call object itself contains the name, and the arguments or, for a
+        # free-form tool, the input.
         custom = _has_custom(entry)
         inner_key = "custom" if custom else "function"
         wrapped = entry.get(inner_key)
@@ -203,7 +203,7 @@ class CallReader:
                 arguments, object_arguments = self._arguments(payload, entry, path, arguments_key)
         free_form = custom or kind == "custom"
         if arguments is None and object_arguments is None and entry.get("input") is not None:
-            # Only the first fragment of a free-form call may have a type.
+            # In a free-form call, the fragments after the first may have no type.
             piece = kind is None and name is None and wrapped is None and isinstance(entry["input"], str)
             if free_form or piece:
                 arguments, object_arguments = self._arguments(payload, entry, path, "input")
@@ -243,9 +243,9 @@ class CallReader:
         )
 
     def _index(self, payload: Payload, value: object, path: Path) -> tuple[int | None, str | None]:
-        """Return the index, or the beginning of its JSON text if it is not a valid index.
+        """Return the index of a call, or the beginning of its JSON text if the index is invalid.
 
-        Both are None if it is absent or null.
+        Both values are None if the index is absent or null.
         """
         if value is None:
             return None, None
@@ -259,7 +259,7 @@ class CallReader:
     ) -> str | None:
         """Return the id as text, or None if it is absent, blank, or a placeholder.
 
-        A numeric id keeps the digits of the payload.
+        A numeric id is returned with the digits that the payload contains.
         """
         identity = holder.get(key)
         if identity is None:
@@ -287,9 +287,9 @@ class CallReader:
     def _arguments(
         self, payload: Payload, holder: Mapping[str, Any], path: Path, key: str
     ) -> tuple[str | None, str | None]:
-        """Return argument text, or the JSON of an argument object.
+        """Return the text of string arguments, or the JSON of an argument object.
 
-        Any other value is returned as argument text and classified later.
+        The JSON of any other value is returned as text, and the assembler classifies it later.
         """
         value = holder.get(key)
         if value is None or isinstance(value, str):
@@ -308,39 +308,40 @@ def calls_member(holder: Mapping[str, Any]) -> str:
 
 
 def call_members(holder: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names of the members in which a choice or a chunk contains calls, next to its deltas."""
+    """Return the names of the members in which a choice or a chunk contains calls outside its deltas."""
     sent = {name: holder.get(name) for name in OUTER_CALLS}
     return frozenset([name for name, calls in sent.items() if (is_array(calls) or is_object(calls)) and calls])
 
 
 def ordered(names: frozenset[str]) -> list[str]:
-    """Return names of members with calls in the order in which they are read."""
+    """Sort the names of members with calls into the order in which the members are read."""
     return [name for name in (*_CALLS, "function_call") if name in names]
 
 
 def read_calls(holder: Mapping[str, Any]) -> frozenset[str]:
-    """Return the members of a delta or a message whose calls are used, if they contain any."""
+    """Return the names of the members of a delta or message from which calls are read."""
     return frozenset((calls_member(holder), "function_call"))
 
 
 def main_calls(names: frozenset[str]) -> frozenset[str]:
-    """Return the members whose calls are used: the first list, and `function_call`.
+    """Return the names of the members from which calls are used: the first list, and `function_call`.
 
-    `names`: the members of a holder that contain calls.
+    `names`: the names of the members that contain calls.
     """
     return frozenset([name for name in _CALLS if name in names][:1]) | (names & {"function_call"})
 
 
 def is_numbered(value: Mapping[str, Any]) -> bool:
-    """Return whether all keys of the object are numbers, which is how PHP writes some arrays."""
+    """Return whether all keys of the object are numbers. PHP writes some arrays in this form."""
     return bool(value) and all(key.isascii() and key.isdigit() and is_object(value[key]) for key in value)
 
 
 def _arguments_member(holder: Mapping[str, Any], *, is_wrapped: bool) -> str | None:
-    """Return the name of the member that a gateway sends instead of `arguments`, if its value is an object or a string.
+    """Return the name of the member that a gateway sends in place of `arguments`. The value must be an object or a
+    string.
 
-    `is_wrapped`: whether the holder is a `function` or `custom` object. Otherwise, a string in `input` is not accepted,
-    because it belongs to a free-form tool.
+    `is_wrapped`: whether `holder` is a `function` or `custom` object. In any other object, a string in `input` is not
+    accepted, because the string belongs to a free-form tool.
     """
     for member in _OTHER_ARGUMENTS:
         value = holder.get(member)
@@ -351,11 +352,13 @@ def _arguments_member(holder: Mapping[str, Any], *, is_wrapped: bool) -> str | N
 
 
 def is_repeated(legacy: Fragment, entries: list[Fragment]) -> bool:
-    """Return whether a call in `tool_calls` of the same holder has the same name and arguments as `legacy`."""
+    """Return whether a call in `tool_calls` of the same delta or message has the same name and arguments as
+    `legacy`.
+    """
     sent = call_content(legacy)
     return any(call_content(entry) == sent for entry in entries)
 
 
 def call_content(fragment: Fragment) -> tuple[str, str, str]:
-    """Return a fragment's name and arguments, so that fragments can be compared."""
+    """Return the name and the arguments of a fragment for comparison with other fragments."""
     return fragment.name or "", fragment.arguments or "", fragment.object_arguments or ""

@@ -1,7 +1,8 @@
 """Decodes one choice of a Chat chunk: its content, its calls, a complete message, and the finish reason, in this order.
 
-The unknown members of a chunk are attached as metadata to the first event that the chunk causes. Call events contain
-only their own metadata. If a chunk causes only call events, its metadata is added to the last event of the choice.
+The unknown members of a chunk are attached as metadata to the first event that the chunk causes, unless it is a call
+event. Call events contain only the metadata of their call. If a chunk causes only call events, its metadata is added to
+the last event of the choice.
 """
 
 from __future__ import annotations
@@ -58,16 +59,16 @@ if TYPE_CHECKING:
 
 ABSENT_REASONS = frozenset(DIALECTS["chat"]["absent_reasons"])
 _BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # unknown next to a delta or message
-# Members of a choice that are not kept: an event contains them, or they would be read as content or calls if they were
-# written next to an empty delta.
+# Members of a choice that are not kept. Either an event contains them, or a client would read them as content or calls
+# if repair wrote them next to an empty delta.
 _NOT_KEPT = frozenset({"logprobs", "text", "content", "tool_calls", "toolCalls", "tool_call", "function_call"})
 _OTHER_ROLES = ("tool", "function", "user", "system", "developer")
-# Lists of a delta that are kept as sent.
+# Lists of a delta that are kept unchanged.
 _OWN_LISTS = ("annotations", "images")
 _ATTACHMENTS = frozenset({"annotations", "refusal", "images", "audio"})
 
 
-# How `function_call` relates to `tool_calls` in one choice. `unknown`: no name has been sent in `function_call` yet.
+# How `function_call` relates to `tool_calls` in one choice. `unknown`: no `function_call` has contained a name yet.
 # `repeated`: `function_call` repeats a call in `tool_calls`; if both were decoded, the call would run twice. `own`:
 # `function_call` is a separate call.
 LegacyForm: TypeAlias = Literal["unknown", "repeated", "own"]
@@ -82,8 +83,8 @@ class Chunk:
     value: Mapping[str, Any]
     notes: Anomalies
     changed_fields: Raw  # metadata of the chunk that has not been attached to any event
-    recovered: bool  # follows a broken document: only text, finish reasons, usage, and errors are used
-    outer_calls: frozenset[str]  # members of the chunk itself with calls of the choice that is read
+    recovered: bool  # the chunk follows a broken document; only text, finish reasons, usage, and errors are used
+    outer_calls: frozenset[str]  # members of the chunk itself that contain calls of the current choice
 
 
 @dataclass(slots=True, frozen=True)
@@ -98,7 +99,7 @@ class Tools:
 
 
 class MessageDeltas:
-    """The text and reasoning received so far in a choice that streams `message` instead of `delta`."""
+    """The accumulated text and reasoning of a choice that streams `message` instead of `delta`."""
 
     __slots__ = ("reasoning", "reported", "text")
 
@@ -110,7 +111,9 @@ class MessageDeltas:
 
 @dataclass(slots=True, frozen=True)
 class _Outside:
-    """Members of a choice that may have to be read as if they were in its delta or message."""
+    """Members of a choice that are read as if they were in its delta or message, if those contain no content or
+    calls.
+    """
 
     choice: Mapping[str, Any]
     path: Path
@@ -119,7 +122,7 @@ class _Outside:
 
 @dataclass(slots=True, frozen=True)
 class _Others:
-    """The members with calls in each place of a payload."""
+    """The names of the members that contain calls, for each place in a payload."""
 
     delta: frozenset[str]
     message: frozenset[str]
@@ -127,7 +130,7 @@ class _Others:
     chunk: frozenset[str]
 
     def has_several(self) -> bool:
-        """Return whether a payload has calls in more than one place, apart from `function_call` in the same place."""
+        """Return whether a payload has calls in more than one place or member."""
         places = (self.delta, self.message, self.choice, self.chunk)
         return bool(self.message) or sum(map(bool, places)) > 1 or any(len(names) > 1 for names in places)
 
@@ -163,7 +166,7 @@ class ChoiceReader:
         self._assembler = tools.assembler
         self._audio: list[str] = []
         self._audio_size = 0
-        self._attached = False  # files or annotations arrived in deltas; a complete message only repeats them
+        self._attached = False  # files or annotations arrived in deltas, so a complete message only repeats them
         self._repetition_reported = False
         self._reasoning_fields: tuple[str, ...] = ()  # members with the last reasoning; only for repair
         self._split_pairs = SplitPairs()  # only for repair
@@ -186,7 +189,7 @@ class ChoiceReader:
         self._messages: MessageDeltas | None = None  # set if the choice streams `message` instead of `delta`
 
     def read(self, chunk: Chunk, item: dict[str, Any], path: Path, *, new_id: bool) -> ErrorFields | None:
-        """Decode one choice of a chunk. Return the error that it contains, or None."""
+        """Decode one choice of a chunk. Return the error in the choice, or None."""
         payload, notes = chunk.payload, chunk.notes
         sent = item.get("delta")
         text = sent if isinstance(sent, str) else ""
@@ -203,7 +206,7 @@ class ChoiceReader:
         outer = call_members(item)
         modelled = (CHOICE_FIELDS if legacy else _BESIDE_TEXT) | outer
         inner, inner_message = call_members(delta or {}), call_members(message or {})
-        # Calls in other places: in the message if it is not read, on the choice, and on the chunk.
+        # Calls in all places: in the delta, in the message, on the choice, and on the chunk.
         others: _Others | None = _Others(inner, inner_message, outer, chunk.outer_calls)
         if inner or inner_message:
             outer = chunk.outer_calls = frozenset()
@@ -216,25 +219,26 @@ class ChoiceReader:
             notes.shape((*path, "delta", "role"))
             notes.mark_misread("other_role")  # clients add the content to the answer
             notes.report()
-            # Some gateways run tools themselves and stream the results, or send the prompt back. Neither is part of the
-            # answer. Only the assistant calls tools, so a delta with calls has the wrong role, unless the id in it
-            # shows that it contains the result of a call.
+            # Some gateways run tools themselves and stream the results, or send the prompt back. Tool results and
+            # prompts are not part of the answer. Only the assistant calls tools, so a delta with calls has the wrong
+            # role, unless a `tool_call_id` shows that the delta contains the result of a call.
             if not inner or delta.get("tool_call_id"):
                 delta, outer, has_outer_calls = {}, frozenset[str](), False
                 chunk.outer_calls = frozenset()
                 others = None
         error = read_choice_error(payload, item, path)
-        if error is None:  # an error that is written shows the payload
+        if error is None:  # if repair writes an error, the error contains the whole payload
             self._keep_members(payload, pending_metadata.members, delta, (*path, "delta"), finishes=reason is not None)
         keeps = error is None and self._kept_members
         if keeps and sent is None and is_typed and not legacy:
-            # The chunk is rewritten with these members, because it has no delta. The new delta also contains the role.
+            # Repair rewrites the chunk with the recorded members, because the chunk has no delta. The new delta also
+            # contains the role.
             self.readers.begin(self._tools.out, self.index, {}, is_typed=True)
         if legacy:
             self._content(chunk, item["text"], (*path, "text"), pending_metadata, restates=reason is not None)
             notes.report()
         if text:
-            # Some gateways send the text in place of the object that should contain it.
+            # Some gateways send the text itself as the value of `delta`, instead of an object.
             self._content(chunk, text, path, pending_metadata, restates=reason is not None)
             notes.report()
         if delta:
@@ -295,7 +299,7 @@ class ChoiceReader:
         unknown = leftovers(payload, path, delta, self._modelled(delta)) if delta else {}
         values = delta or {}
         unknown = {name: raw for name, raw in unknown.items() if not _is_call_list(name, values[name])}
-        # Most of the content of these lists is also in events.
+        # Events contain most of the content of these lists, but not all of it.
         lists = {name: payload.raw(*path, name) or "[]" for name in _OWN_LISTS if _is_own_list(values.get(name))}
         in_delta = unknown | lists
         if own or in_delta or self._kept_members:
@@ -309,8 +313,8 @@ class ChoiceReader:
         return modelled | TOOL_USE_FIELDS if uses_tool else modelled
 
     def read_outer_calls(self, chunk: Chunk) -> None:
-        """Decode the calls that the chunk contains outside `choices`. Called for choice 0 if the chunk does not list
-        it.
+        """Decode the calls that the chunk contains outside `choices`. This method is called for choice 0 if the chunk
+        does not list this choice.
         """
         chunk.notes.report()
         others = _Others(frozenset(), frozenset(), frozenset(), chunk.outer_calls)
@@ -328,7 +332,7 @@ class ChoiceReader:
         *,
         final: bool,
     ) -> None:
-        """Decode text and calls that the gateway put on the choice or the chunk, if the delta has none."""
+        """Decode text and calls that the gateway sent on the choice or the chunk instead of in the delta."""
         notes, item, members = chunk.notes, outside.choice, outside.members
         if "content" in members:
             notes.mark_misread("other_member")  # clients look only in the delta
@@ -342,7 +346,9 @@ class ChoiceReader:
             self._emit_calls(fragments)
 
     def _outer_fragments(self, chunk: Chunk, outside: _Outside) -> list[Fragment]:
-        """Return the calls on the choice or, if it has none, the calls on the chunk that belong to the choice."""
+        """Return the calls on the choice. If there are none, return the calls on the chunk that belong to the
+        choice.
+        """
         holder, path = outside.choice, outside.path
         names = outside.members - {"content"}
         if not names:
@@ -356,7 +362,9 @@ class ChoiceReader:
     def _compare_others(
         self, chunk: Chunk, choice: Mapping[str, Any], path: Path, others: _Others, *, reads_message: bool
     ) -> None:
-        """Store the calls from the other places of a payload, if they do not repeat its usual calls."""
+        """Store the calls that a payload contains in unusual places, unless they repeat the calls in the usual
+        place.
+        """
         notes = chunk.notes.apart()
         delta, message = choice.get("delta"), choice.get("message")
         delta, message = delta if is_object(delta) else {}, message if is_object(message) else {}
@@ -381,8 +389,8 @@ class ChoiceReader:
     def _continues(self, chunk: Chunk, message: Mapping[str, Any], *, final: bool) -> bool:
         """Return whether `message` must be decoded as a delta.
 
-        This does not apply to a complete body, a message after streamed deltas, a first message that ends the choice,
-        and a last message that repeats the whole text.
+        Four kinds of message are not decoded as deltas: a complete body, a message after streamed deltas, a first
+        message that ends the choice, and a last message that repeats the whole text.
         """
         if chunk.value.get("object") == "chat.completion":
             return False
@@ -400,7 +408,9 @@ class ChoiceReader:
         return not self.readers.has_calls(count) or (bool(message.get("content")) and not self._has_text)
 
     def flush(self) -> None:
-        """Emit the text held by the `<think>` splitter, and the collected audio. Called before the stream closes."""
+        """Emit the text that the `<think>` splitter holds back, and the collected audio. This method is called before
+        the stream closes.
+        """
         if self._think is not None:
             self._think.end()
         self._side_calls.settle(self._tools.out)
@@ -469,8 +479,8 @@ class ChoiceReader:
     ) -> None:
         """Emit the content of a delta.
 
-        `restates`: whether the delta ends the choice or contains a call. The content of such a delta may repeat the
-        whole text (AM9). `is_thought`: the delta has a flag that marks its text as reasoning.
+        `restates`: whether the delta ends the choice or contains a call. Such a delta may repeat the whole text of the
+        choice (AM9). `is_thought`: whether the delta has a flag that marks its text as reasoning.
         """
         pieces: list[Piece] = read_content(chunk.payload, content, path, chunk.notes)
         if self._messages is not None:
@@ -490,7 +500,7 @@ class ChoiceReader:
         return Text("text", self._unseen(messages.text, piece.text))
 
     def _unseen(self, so_far: SoFar, text: str) -> str:
-        """Return the new text in a `message`. Some gateways send all text so far in each `message`."""
+        """Return the new text in a streamed `message`. Some gateways send the accumulated text in each `message`."""
         new, again = so_far.new_in(text) if text else ("", False)
         if again and self._messages is not None and not self._messages.reported:
             self._messages.reported = True
@@ -523,18 +533,18 @@ class ChoiceReader:
         if thought.signature:
             self._assembler.reasoning_attributes(self.index, thought.signature, None, None)
         if (thought.repeated or again) and not self._repetition_reported:
-            # Report repeated reasoning only once, because a gateway that repeats reasoning does so in every chunk.
+            # Report repeated reasoning only once, because a gateway that repeats reasoning repeats it in every chunk.
             self._repetition_reported = True
             self._tools.out.diagnose("reasoning_repeated")
 
     def _end_block(self, block: Block, pending_metadata: Carrier) -> None:
-        """Emit the rest of a block, and its signature or encrypted content."""
+        """Emit the remaining text of a reasoning block, and its signature or encrypted content."""
         if block.text:
             self._assembler.reasoning(self.index, "thinking", block.text, pending_metadata.take())
         self._assembler.end_reasoning(self.index, block.signature, block.encrypted)
 
     def _keep_reasoning(self, thought: Thought, *, has_text: bool) -> None:
-        """Record for the repair stage which members contained the reasoning of a delta."""
+        """Record which members contained the reasoning of a delta. The repair stage uses this record."""
         out = self._tools.out
         if out.on_unmodelled is None:
             return
@@ -557,9 +567,9 @@ class ChoiceReader:
         pending_metadata: PendingMetadata,
         outside: _Outside,
     ) -> None:
-        """Compare a complete message with the streamed content, and emit what was not streamed.
+        """Compare a complete message with the streamed content, and emit the content that was not streamed.
 
-        `outside`: the calls next to the message, if it has none.
+        `outside`: the calls next to the message, which are used if the message contains no calls.
         """
         payload, notes = chunk.payload, chunk.notes
         if self._think is not None:
@@ -589,7 +599,7 @@ class ChoiceReader:
                 self._assembler.reasoning_attributes(self.index, block.signature, block.encrypted, None)
             else:
                 self._end_block(block, NOTHING)
-        # Emit the attributes of reasoning first, because the message opens and closes its parts.
+        # Emit the attributes of the reasoning first, because `message` opens and closes the parts.
         details = thought.details
         if details is not None:
             self._assembler.reasoning_attributes(self.index, details.signature, details.encrypted, details.raw)
@@ -614,9 +624,9 @@ class ChoiceReader:
     ) -> list[Fragment]:
         """Return the call fragments in a delta or a message.
 
-        The fragment in `function_call` comes last; it is omitted if it repeats a call in `tool_calls`.
+        The fragment in `function_call` comes last. This fragment is omitted if it repeats a call in `tool_calls`.
 
-        `streams`: whether the holder is a delta, whose `function_call` may repeat a call from an earlier delta.
+        `streams`: whether `holder` is a delta. The `function_call` of a delta may repeat a call from an earlier delta.
         """
         fragments: list[Fragment] = []
         member = calls_member(holder)
@@ -698,7 +708,7 @@ class ChoiceReader:
                 self._piece(image, NOTHING)
 
     def _add_audio(self, payload: Payload, holder: Mapping[str, Any], path: Path) -> None:
-        """Store a piece of audio. When the stream ends, all pieces are attached to the last event of the choice."""
+        """Store a piece of audio. At the end of the stream, all pieces are attached to the last event of the choice."""
         if holder.get("audio") is None:
             return
         audio = payload.raw(*path, "audio") or "null"
@@ -725,7 +735,7 @@ def _is_own_list(value: object) -> bool:
 
 
 def _is_call_list(name: str, value: object) -> bool:
-    """Return whether a member of a delta is a list in which calls are read."""
+    """Return whether a member of a delta is a list from which calls are read."""
     return name in TOOL_USE_LISTS and is_array(value)
 
 
@@ -748,7 +758,9 @@ def is_completion(value: Mapping[str, Any]) -> bool:
 
 
 def _finish_reason(item: Mapping[str, Any], path: Path, notes: Anomalies) -> str | None:
-    """Return the finish reason in either spelling, or None if both are absent, blank, or a word that means "none"."""
+    """Return the finish reason from `finish_reason` or `finishReason`, or None if both are absent, blank, or a word
+    such as `null`.
+    """
     for key in ("finish_reason", "finishReason"):
         reason = notes.a_text(item, path, key)
         if reason in ABSENT_REASONS:
@@ -763,7 +775,7 @@ def _finish_reason(item: Mapping[str, Any], path: Path, notes: Anomalies) -> str
 def _is_whole(chunk: Chunk, item: Mapping[str, Any], path: Path, *, final: bool) -> bool:
     """Return whether `message` is a complete message.
 
-    Some gateways repeat every delta, or all deltas so far, in `message`. Such a member is not a complete message.
+    Some gateways repeat every delta, or all earlier deltas, in `message`. A repetition is not a complete message.
     """
     if item.get("delta") is None or chunk.value.get("object") == "chat.completion":
         return True

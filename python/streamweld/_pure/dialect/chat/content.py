@@ -1,7 +1,7 @@
-"""Splits content into typed pieces. Content is a string, a part, or a list of parts (Mistral and multimodal gateways).
-Also decodes `images` members and structured reasoning.
+"""Splits the content of a delta or message into typed pieces. Content is a string, a part, or a list of parts (Mistral
+and multimodal gateways). This module also decodes `images` members and structured reasoning.
 
-Parts of documented shapes are decoded. Any other part is kept as sent.
+Parts with a documented shape are decoded. Any other part is kept unchanged.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Unread:
 
 @dataclass(slots=True, frozen=True)
 class Signature:
-    """The signature of the preceding reasoning. Clients must send it back in a later turn."""
+    """The signature of the preceding reasoning. A client must send the signature back in a later turn."""
 
     text: str
 
@@ -56,7 +56,9 @@ _REASONING_MEMBERS = ("thinking", "reasoning", "summary", "content", "text")  # 
 
 
 def read_content(payload: Payload, content: object, path: Path, notes: Anomalies) -> list[Piece]:
-    """Return the pieces of content: a string, a single part, or a list of parts. Empty texts are omitted."""
+    """Split content into pieces. The content is a string, a single part, or a list of parts. Empty texts are
+    omitted.
+    """
     if isinstance(content, str):
         return [Text("text", content)] if content else []
     pieces: list[Piece] = []
@@ -77,7 +79,7 @@ def read_content(payload: Payload, content: object, path: Path, notes: Anomalies
 def read_reasoning(value: object) -> tuple[str, str] | None:
     """Return the text and the last signature of reasoning that is an object or a list of objects.
 
-    Return None if it has neither.
+    Return None if the reasoning has no text and no signature.
     """
     texts: list[str] = []
     signature = ""
@@ -129,7 +131,9 @@ def _reasoning_part(payload: Payload, part: Mapping[str, Any], path: Path, notes
 
 
 def _reasoning_texts(part: Mapping[str, Any]) -> list[str] | None:
-    """Return the texts of the first reasoning member that has any, or None if the part has no reasoning member."""
+    """Return the texts of the first reasoning member that contains text, or None if the part has no reasoning
+    member.
+    """
     texts: list[str] | None = None
     for member in _REASONING_MEMBERS:
         if part.get(member) is not None:
@@ -150,7 +154,7 @@ def _signature(part: Mapping[str, Any]) -> str:
 
 
 def _texts(value: object) -> list[str]:
-    """Return the texts in a reasoning value: a string or a list of text parts (Mistral, Databricks)."""
+    """Return the texts in a reasoning value, which is a string or a list of text parts (Mistral, Databricks)."""
     if isinstance(value, str):
         return [value]
     if not is_array(value):

@@ -1,6 +1,6 @@
-"""Finds and reads the error in a payload of a stream with status 200, whatever its shape.
+"""Finds and reads an error in a payload of a stream that was sent with HTTP status 200.
 
-Recognizes the shapes that gateways of the Chat dialect use. The caller decides how an error affects the stream.
+The module recognizes every error shape that Chat gateways use. The caller decides how an error affects the stream.
 """
 
 from __future__ import annotations
@@ -37,12 +37,14 @@ def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: st
 
 
 def is_error_body(value: Mapping[str, Any]) -> bool:
-    """Return whether a body without `error` reports an error: it has a message with a code, or only a message."""
+    """Return whether a body without `error` reports an error, because it has a message with a code, or only a
+    message.
+    """
     return reports_error(value) or is_bare(value)
 
 
 def read_choice_error(payload: Payload, value: Mapping[str, Any], path: Path) -> ErrorFields | None:
-    """Return the error in `error` of a choice or its delta, or None if the value is empty, such as `""` or `{}`."""
+    """Return the `error` of a choice or its delta, or None if its value is empty, such as `""` or `{}`."""
     for holder, here in ((value, path), (value.get("delta"), (*path, "delta"))):
         error = holder.get("error") if is_object(holder) else None
         if not _is_empty_value(error):
@@ -71,7 +73,9 @@ def reports_error(value: Mapping[str, Any]) -> bool:
 
 
 def _is_empty_value(error: object) -> bool:
-    """Return whether the value is null, or one that gateways send in its place: `""`, `false`, `0`, `{}`, `[]`."""
+    """Return whether the value is null, or an empty value that gateways send instead: `""`, `false`, `0`, `{}`,
+    `[]`.
+    """
     return not error
 
 

@@ -29,7 +29,7 @@ _PLAIN = frozenset({str, int})
 
 
 class ChunkMembers:
-    """Remembers the unknown members of earlier chunks. Most chunks repeat them, and only changes are emitted."""
+    """Stores the unknown members of earlier chunks. Most chunks repeat these members, so only changes are emitted."""
 
     __slots__ = ("_plain", "_seen")
 
@@ -38,7 +38,7 @@ class ChunkMembers:
         self._plain: dict[str, str | int] = {}  # values that need no comparison of JSON text
 
     def changed_fields(self, payload: Payload, path: Path, value: Mapping[str, Any], modelled: frozenset[str]) -> Raw:
-        """Return the unknown members that are new, or whose JSON text differs from the last one."""
+        """Return the unknown members that are new or have changed since the last chunk that contained them."""
         if modelled.issuperset(value) or self._is_known(payload, value, modelled):
             return {}
         fresh: Raw = {}
@@ -71,7 +71,7 @@ class ChunkMembers:
 class PendingMetadata:
     """The unknown members of a choice in a chunk.
 
-    They are attached to the first event of the choice, together with the unknown members of the chunk.
+    The members are attached to the first event of the choice, together with the unknown members of the chunk.
     """
 
     __slots__ = ("_chunk", "members")
@@ -81,7 +81,7 @@ class PendingMetadata:
         self.members = members  # members of the choice, then of the delta, which take precedence
 
     def take(self) -> str | None:
-        """Return the metadata for the current event, and clear it so that the next event gets none."""
+        """Return the metadata for the current event, and clear it so that the next event does not contain it."""
         if not self._chunk and not self.members:
             return None
         taken = as_object({**self._chunk, **self.members})

@@ -1,9 +1,9 @@
-"""Checks Chat chunks against the requirements of official clients, so that repair rewrites the chunks that they would
-misread.
+"""Checks Chat chunks against the requirements of official clients, so that repair can rewrite the chunks that these
+clients would misread.
 
-openai-python's `stream()` skips chunks whose `object` is not `chat.completion.chunk`. In other chunks, it requires a
-`choices` array in which each choice has a `delta` object, and it merges lists in a delta by `index`. It stores tool
-calls in a list, so a new call must have the next index.
+openai-python's `stream()` skips chunks whose `object` is not `chat.completion.chunk`. In all other chunks,
+openai-python requires a `choices` array in which each choice has a `delta` object. openai-python merges lists in a
+delta by `index`. It stores tool calls in a list, so a new tool call must have the next index.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _LEGACY: Final = "text_completion"  # clients of legacy Completions use the toke
 
 
 def check_chunk(chunk: Mapping[str, Any], notes: Anomalies) -> None:
-    """Mark a chunk as misread if clients would skip its content, or if it lacks choices or a choice lacks its delta."""
+    """Mark a chunk as misread if clients would skip its content, if it has no choices, or if one of its choices has no
+    delta.
+    """
     choices, outer = chunk.get("choices"), call_members(chunk)
     is_typed = chunk.get("object", _CHUNK) == _CHUNK
     if not is_array(choices) and (is_typed or is_object(choices) or outer):
@@ -46,7 +48,7 @@ def check_chunk(chunk: Mapping[str, Any], notes: Anomalies) -> None:
 def lacks_object(chunk: Mapping[str, Any]) -> bool:
     """Return whether a chunk has content or usage but no `object`.
 
-    Repair adds this member without rewriting the chunk.
+    Repair adds `object` without rewriting the rest of the chunk.
     """
     choices = chunk.get("choices")
     if (
@@ -73,7 +75,7 @@ def _is_legacy(choice: Mapping[str, Any]) -> bool:
 def _has_content(choice: object) -> bool:
     """Return whether a choice has a delta, a message, or a finish reason that is not empty.
 
-    Always False for a legacy choice.
+    Return False for a legacy choice.
     """
     if not is_object(choice) or _is_legacy(choice):
         return False
@@ -82,7 +84,7 @@ def _has_content(choice: object) -> bool:
 
 
 def is_content(value: object) -> bool:
-    """Return whether the value is text, or an object or a list that may contain text, and is not empty."""
+    """Return whether the value is non-empty text, or a non-empty object or list that may contain text."""
     return bool(value) and (isinstance(value, str) or is_object(value) or is_array(value))
 
 
@@ -93,7 +95,7 @@ def _has_name(entry: Mapping[str, Any]) -> bool:
 
 
 class Readers:
-    """Counters and names that reproduce the lists which clients store for one choice."""
+    """Counters and names that model the lists that clients store for one choice."""
 
     __slots__ = ("_bare", "_begun", "_blank", "_calls", "_lists")
 
@@ -105,10 +107,9 @@ class Readers:
         self._lists: set[str] = set()  # paths of lists of objects in deltas
 
     def begin(self, out: Output, choice: int, delta: Mapping[str, Any], *, is_typed: bool) -> None:
-        """Record the first delta of a choice, and whether it lacks a role; openai-node raises if no delta has one.
+        """Record the first delta of a choice, and whether it lacks a role. openai-node raises if no delta has a role.
 
-        `is_typed`: whether the chunk has the correct `object` member, or none. Other chunks are not rewritten to add a
-        role.
+        `is_typed`: whether the `object` of the chunk is correct or absent. Repair does not add a role to other chunks.
         """
         if not self._begun:
             self._begun = True
@@ -117,9 +118,9 @@ class Readers:
                 out.roleless.append(choice)
 
     def end(self, out: Output, *, runs: bool) -> None:
-        """Check at the end of the choice or the stream whether a call has no arguments.
+        """Check whether a call has no arguments, at the end of the choice or the stream.
 
-        `runs`: whether clients run the calls. If they do, an empty arguments string is also an error.
+        `runs`: whether clients run the calls. If clients run them, an empty arguments string is also an error.
         """
         if self._bare or (runs and self._blank):
             out.mark_misread("no_arguments")  # clients store null or an empty string, which is not JSON
@@ -132,7 +133,7 @@ class Readers:
     def delta(self, delta: Mapping[str, Any], notes: Anomalies, *, is_typed: bool) -> None:
         """Check the members of a delta.
 
-        `is_typed`: as for `begin`. If it is False, the chunk is also not rewritten to add the type of a call.
+        `is_typed`: the same as in `begin`. If `is_typed` is False, repair does not add the type of a call either.
         """
         if not isinstance(delta.get("content", ""), str | None):
             notes.mark_misread("content_list")
@@ -145,9 +146,10 @@ class Readers:
                 self._member(ListPath(key), value, notes, is_known=key in DELTA_FIELDS)
 
     def _member(self, path: ListPath, value: object, notes: Anomalies, *, is_known: bool) -> None:
-        """Check the lists in a member. Clients also merge lists in the objects of a delta.
+        """Check the lists in a member of a delta. Clients also merge the lists inside the objects of a delta.
 
-        `is_known`: whether an object in this place is decoded, so that its lists are not merged.
+        `is_known`: whether the decoder reads an object in this place. If so, the lists inside the object are not
+        checked.
         """
         if is_array(value):
             if value:
@@ -160,7 +162,7 @@ class Readers:
 
     def _list(self, path: ListPath, value: list[Any], notes: Anomalies) -> None:
         indexes = [entry["index"] for entry in value if is_object(entry) and "index" in entry]
-        # Clients merge a first list if an entry has an index, even one that they cannot use.
+        # Clients merge the entries of a first list if any entry has an index, even an invalid index.
         merges = bool(indexes)
         is_indexed = len(indexes) == len(value) and all(map(_is_index, indexes))
         if path.text in self._lists:
@@ -207,6 +209,6 @@ class Readers:
         custom = entry.get("custom")
         if is_object(custom):
             if custom.get("input"):
-                self._blank.discard(index)  # a free-form call, as only this fragment shows
+                self._blank.discard(index)  # only this fragment shows that the call is free-form
         elif not is_object(function) and entry.get("type") != "custom":
             notes.mark_misread("empty_entry")

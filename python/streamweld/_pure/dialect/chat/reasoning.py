@@ -1,6 +1,6 @@
-"""Reads the reasoning in a delta: the first reasoning field with text, `reasoning_details`, and `thinking_blocks`.
+"""Reads the reasoning in a delta from the first reasoning field with text, `reasoning_details`, and `thinking_blocks`.
 
-Gateways may send the same text in two fields, or all text so far in each delta. Each text is used only once.
+Gateways may send the same text in two fields, or send the accumulated text in each delta. Each text is used only once.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 FIELDS: tuple[str, ...] = DIALECTS["chat"]["reasoning_fields"]
 _BLOCKS = "thinking_blocks"
 MEMBERS = frozenset((*FIELDS, "reasoning_details", _BLOCKS))
-# LiteLLM puts the JSON of a Gemini part that has a signature into the text of a block. Such a part is not reasoning.
+# LiteLLM writes the JSON of a Gemini part that has a signature into the text of a block. The JSON of such a part is not
+# reasoning.
 _PARTS: tuple[str, ...] = tuple(DIALECTS["chat"]["block_parts"])
 
-# The default minimum length of `SoFar`, in characters. If it were 1, "a" followed by "and" would be treated as a
+# The default minimum length of `SoFar`, in characters. With a minimum of 1, "a" followed by "and" would be treated as a
 # repetition.
 _CUMULATIVE_FROM = 4
 _BLANK = " \t\n\r\x0c"
@@ -37,11 +38,12 @@ _HIGH = tuple(map(chr, range(0xD800, 0xDC00)))
 
 
 class SoFar:
-    """The text received so far from a source that may repeat it in each piece.
+    """The accumulated text of a source that may repeat this text in each piece.
 
     The pieces are joined only when a repetition is possible, so that appending takes linear time.
 
-    `least`: minimum length of the text so far. Text that begins with shorter text is not treated as a repetition.
+    `least`: minimum length of the accumulated text. If the accumulated text is shorter, no piece is treated as a
+    repetition.
     """
 
     __slots__ = ("_least", "length", "_pieces")
@@ -56,7 +58,7 @@ class SoFar:
         self._pieces.append(text)
 
     def may_be_repeated_by(self, text: str) -> bool:
-        """Return whether the text begins with the text so far, which is too short to prove a repetition."""
+        """Return whether `text` begins with the accumulated text, but that text is too short to prove a repetition."""
         if not 0 < self.length < min(self._least, len(text)):
             return False
         whole = "".join(self._pieces)
@@ -72,7 +74,7 @@ class SoFar:
     def new_in(self, text: str) -> tuple[str, bool]:
         """Return the new text in a piece, and whether the piece repeats the earlier text.
 
-        Halves of surrogate pairs at the ends of the text are not compared.
+        Halves of surrogate pairs at either end of the piece are not compared.
         """
         whole = _whole(text)
         again = self.repeated_by(whole)
@@ -95,7 +97,9 @@ class Details:
 
 @dataclass(slots=True, frozen=True)
 class Block:
-    """An entry of `thinking_blocks`, in which LiteLLM sends Anthropic's blocks: a piece of a block, or a whole one."""
+    """An entry of `thinking_blocks`, in which LiteLLM sends the content blocks of Anthropic. An entry is a whole block
+    or a piece of a block.
+    """
 
     text: str
     signature: str | None = None
@@ -103,7 +107,7 @@ class Block:
 
     @property
     def proof(self) -> str | None:
-        """The content that the client must send back. It ends the block."""
+        """The signature or encrypted content, which the client must send back. This value ends the block."""
         return self.signature or self.encrypted
 
 
@@ -112,14 +116,15 @@ class Thought:
     """The reasoning in one delta or message."""
 
     text: str  # the text to emit
-    # The fields that contain the text; empty if only `reasoning_details` or `thinking_blocks` contains it.
+    # The fields that contain the text. The tuple is empty if only `reasoning_details` or `thinking_blocks` contains the
+    # text.
     fields: tuple[str, ...]
     details: Details | None
     repeated: bool  # the same text was sent twice and used only once
-    # The signature in a field whose value is an object or a list, or of a Gemini part in `thinking_blocks`.
+    # The signature, from a field whose value is an object or a list, or from a Gemini part in `thinking_blocks`.
     signature: str | None
     doubt: Literal["", "appended", "repeated"] = ""  # how an ambiguous text was read (AM13); reported once
-    again: bool = False  # the details begin with the text of earlier ones
+    again: bool = False  # the details begin with the text of earlier details
     blocks: tuple[Block, ...] = ()  # the entries of `thinking_blocks`
 
 
@@ -132,10 +137,10 @@ class SplitPairs:
         self._half = ""  # the high surrogate at the end of the last text
 
     def joined(self, details: Details) -> tuple[str, bool]:
-        """Return the JSON of the entries with joined pairs, and whether any text is left in them. The latter is always
-        True if the entries are unchanged.
+        """Return the JSON of the entries with joined pairs, and whether the entries still contain text. The second
+        value is True if the entries are unchanged.
 
-        A character is written in the entry that contains its second half. Lone halves are replaced.
+        A joined character is written into the entry that contains its second half. Lone halves are replaced.
         """
         if not self._half and not has_lone_surrogate(details.text):
             return details.raw, True
@@ -168,7 +173,7 @@ class ReasoningReader:
         self._doubted = False
 
     def read(self, payload: Payload, delta: Mapping[str, Any], path: Path, extra: Raw, notes: Anomalies) -> Thought:
-        """Return the new reasoning in a delta. Fields with a different text are added to `extra`."""
+        """Return the new reasoning in a delta. Fields whose text differs from the used text are added to `extra`."""
         text, fields, signature = _plain_field(payload, delta, path, extra, notes)
         repeated = len(fields) > 1
         details = _details(payload, delta, path, notes)
@@ -189,7 +194,9 @@ class ReasoningReader:
 
 
 class ThinkingBlocks:
-    """Divides the reasoning of one choice into the blocks of `thinking_blocks`, so that each keeps its signature."""
+    """Divides the reasoning of one choice into the blocks of `thinking_blocks`, so that each block keeps its
+    signature.
+    """
 
     __slots__ = ("_proofs",)
 
@@ -197,11 +204,11 @@ class ThinkingBlocks:
         self._proofs: set[str] = set()  # the signatures and encrypted contents of the blocks that have ended
 
     def divide(self, thought: Thought, shown: Callable[[], str]) -> tuple[list[Block], str, bool]:
-        """Return the blocks that end in this delta, each with its new text; the new text after these blocks; and
-        whether any text was repeated.
+        """Return the blocks that end in this delta, each with its new text. Also return the new text after these
+        blocks, and whether any text was repeated.
 
-        `shown`: returns the text of the open reasoning part. LiteLLM sends the text of a block in pieces, and then
-        either its signature without a text, or the whole block.
+        `shown`: a function that returns the text of the open reasoning part. LiteLLM sends the text of a block in
+        pieces. LiteLLM then sends either the signature without text, or the whole block.
         """
         ended: list[Block] = []
         pieces: list[str] = []  # the texts of the block that has not ended
@@ -226,14 +233,14 @@ class ThinkingBlocks:
         if plain:
             sent = _paired((*[block.text for block in ended], text))
             repeated = repeated or bool(sent)
-            if sent != plain:  # the plain member has precedence
+            if sent != plain:  # the text of the plain reasoning field has precedence
                 ended = [replace(block, text="" if n else plain) for n, block in enumerate(ended)]
                 text = "" if ended else plain
         return ended, text, repeated
 
 
 def _paired(texts: Iterable[str]) -> str:
-    """Join the texts, and the surrogate pairs whose halves come from two of them."""
+    """Join the texts, including surrogate pairs that are split between two texts."""
     return "".join(texts).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
@@ -256,7 +263,7 @@ def _plain_field(
 ) -> tuple[str, tuple[str, ...], str | None]:
     """Return the text of the first non-empty field, the names of all fields with this text, and a signature.
 
-    The signature is None unless the value of a field is an object or a list that contains one.
+    The signature is None unless the value of a field is an object or a list that contains a signature.
     """
     chosen = ""
     fields: list[str] = []

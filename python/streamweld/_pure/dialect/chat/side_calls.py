@@ -1,8 +1,8 @@
-"""Stores the calls that a gateway sends outside the usual place of a choice, until they can be compared with its other
-calls.
+"""Stores the calls that a gateway sends outside the usual place of a choice, until they can be compared with the other
+calls of the choice.
 
 Gateways repeat the calls of a delta in `function_call`, in `message`, on the choice, or on the chunk. A call that the
-delta does not contain is a call of its own.
+delta does not contain is a separate call.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ class _SideCall:
 
 
 class SideCalls:
-    """The calls of one choice that were sent outside the usual place and may repeat its other calls."""
+    """The calls of one choice that were sent outside the usual place. These calls may repeat the other calls of the
+    choice.
+    """
 
     __slots__ = ("_assembler", "_calls", "_index", "_known", "_legacy", "_size")
 
@@ -44,7 +46,9 @@ class SideCalls:
         self._size = 0
 
     def add(self, fragment: Fragment) -> None:
-        """Store a call unless it repeats a call so far. The caller compares it with the other calls of the payload."""
+        """Store a call unless it repeats an earlier call. The caller compares the call with the other calls of the
+        payload.
+        """
         text = _text(fragment)
         key = (fragment.id, fragment.name, text)
         if not any(key) or key in self._known:
@@ -65,7 +69,9 @@ class SideCalls:
             self._legacy = self._store(fragment, text)
 
     def settle(self, out: Output) -> None:
-        """Emit the calls that differ from all other calls, because no call can change any more."""
+        """Emit the stored calls that differ from all other calls. This method is called when no call can change any
+        more.
+        """
         if not self._calls:
             return
         calls = self._calls
@@ -83,7 +89,7 @@ class SideCalls:
             out.diagnose("conflict", detail="tool_calls")
 
     def clear(self) -> None:
-        """Drop the calls, because they have been compared or the response starts again."""
+        """Discard the stored calls, because they have been compared or the response restarts."""
         self._assembler.hold(Growth(self._size, len(self._calls)).released())
         self._calls, self._legacy, self._size = [], None, 0
         self._known.clear()

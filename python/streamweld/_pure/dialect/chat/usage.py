@@ -1,6 +1,7 @@
-"""Reads the token counts in a chunk, in a choice, or in an extension member such as `x_groq`.
+"""Reads token counts from a chunk, a choice, or an extension member such as `x_groq`.
 
-The table of names is in `_spec/dialects.json`. If there are several usage objects, the caller decides which one to use.
+`_spec/dialects.json` lists the names of the counts. If there are several usage objects, the caller selects the one to
+use.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ COUNTS = counts_of(DIALECTS["chat"]["usage"])
 def read_usage_member(
     payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies, assembler: Assembler
 ) -> None:
-    """Emit the `usage` of the holder, unless it is absent or null.
+    """Emit the `usage` member of `holder`, unless the member is absent or null.
 
     A value that is not an object is reported as an anomaly.
     """

@@ -1,8 +1,8 @@
 """Decodes chunks from streamGenerateContent, and complete GenerateContentResponse bodies, into wire deltas.
 
-The members of a chunk are decoded in the order in which they take effect; the `candidate` module decodes the
-candidates. Gemini has no terminal marker, so this module determines when the response is complete
-(`_spec/dialects.json` explains why).
+The members of a chunk are decoded in the order in which they take effect. The module `candidate` decodes the
+candidates. Gemini has no terminal marker, so this module determines when the response is complete (see the explanation
+in `_spec/dialects.json`).
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class GeminiDecoder:
         self._out = out
         self._max = limits["max_choices"]
         self._candidates: dict[int, Candidate] = {}
-        self._lowest: int | None = None  # the lowest index of any candidate so far
-        self._unfinished: list[Candidate] = []  # candidates; finished ones are removed from the end
+        self._lowest: int | None = None  # the lowest index of any candidate that has arrived
+        self._unfinished: list[Candidate] = []  # candidates; finished candidates are removed from the end
         self._members: Raw = {}  # unknown members of earlier chunks
         self._started = False
         self.ended = False
@@ -62,10 +62,10 @@ class GeminiDecoder:
 
     @staticmethod
     def may_be_json_line(value: object) -> bool:
-        """Return whether the document, which looks like a complete body, could also be the last chunk of a JSON Lines
+        """Return whether a document that looks like a complete body could also be the last chunk of a JSON Lines
         stream.
 
-        Early models end every chunk with a finish reason.
+        Early Gemini models put a finish reason into every chunk.
         """
         return is_object(value) and value.get("error") is None and not _reports_error(value)
 
@@ -73,7 +73,7 @@ class GeminiDecoder:
     def is_error_body(value: object) -> bool:
         """Return whether the body of a response reports an error.
 
-        The body is not an event stream and matches no dialect.
+        Called for a body that is not an event stream and matches no dialect.
         """
         if not is_object(value):
             return False
@@ -86,7 +86,7 @@ class GeminiDecoder:
 
     @staticmethod
     def is_without_output(value: object) -> bool:
-        """Return whether the value is a chunk without candidates, feedback, or an error."""
+        """Return whether the value is a chunk that has no candidates, no feedback, and no error."""
         if not is_object(value) or not _is_chunk(value):
             return False
         return not (value.get("candidates") or _feedback(value)) and value.get("error") is None
@@ -108,7 +108,7 @@ class GeminiDecoder:
     def marker(self) -> None:
         """Handle `[DONE]`, which some gateways send.
 
-        It ends the stream only if every candidate has a finish reason.
+        The marker ends the stream only if every candidate has a finish reason.
         """
         while self._unfinished and self._unfinished[-1].reason is not None:
             self._unfinished.pop()
@@ -118,13 +118,13 @@ class GeminiDecoder:
             self.ended = True
 
     def text(self, text: str) -> None:
-        """Report a payload that is not JSON as an error from the upstream."""
+        """Report a payload that is not JSON as an upstream error."""
         self._error(text_error(text), text, None)
 
     def flush(self) -> None:
-        """Emit the finish reasons at the end of the input, when they can no longer change.
+        """Emit the finish reasons at the end of the input, because they can change until then.
 
-        The end is valid if every candidate has a finish reason and no content followed it.
+        The end of the stream is valid if every candidate has a finish reason and no content followed that reason.
         """
         self._finish()
         if not any(candidate.ran_on for candidate in self._candidates.values()):
@@ -191,7 +191,7 @@ class GeminiDecoder:
         notes.report()
 
     def _start(self, chunk: Mapping[str, Any], path: Path, changed: Raw, notes: Anomalies, *, recovered: bool) -> None:
-        """Emit the response's start event from its first chunk.
+        """Emit the start event of the response, using the first chunk.
 
         If the chunk follows a broken document, the id is omitted, because it may be the id of another response.
         """
@@ -205,7 +205,9 @@ class GeminiDecoder:
         )
 
     def _changed(self, members: Raw) -> Raw:
-        """Return the members that are new or changed. Most chunks repeat the unknown members of earlier chunks."""
+        """Return the unknown members that are new or have changed. Most chunks repeat the unknown members of earlier
+        chunks.
+        """
         known = self._members
         fresh = {key: raw for key, raw in members.items() if known.get(key) != raw}
         for key, raw in fresh.items():
@@ -214,9 +216,9 @@ class GeminiDecoder:
         return fresh
 
     def _candidate(self, item: Mapping[str, Any], path: Path, position: int, notes: Anomalies) -> Candidate:
-        """Return the state of the candidate whose index an element of `candidates` contains.
+        """Return the state of the candidate to which an element of `candidates` belongs.
 
-        If the index is missing or invalid, the position in the list is used.
+        If the index of the element is missing or invalid, its position in the list is used instead.
         """
         sent = item.get("index")
         index = integer(sent)
@@ -272,9 +274,10 @@ def _raw(payload: Payload, path: Path) -> str:
 
 
 def _ends(value: Mapping[str, Any]) -> bool:
-    """Return whether every candidate has a finish reason. Without candidates, a block reason is required.
+    """Return whether every candidate has a finish reason. If there are no candidates, the feedback must contain a block
+    reason.
 
-    Any other chunk outside an event stream is one of several documents, one per line.
+    Outside an event stream, any other chunk is one of several documents, one per line.
     """
     candidates = value.get("candidates")
     if is_array(candidates) and candidates:
@@ -300,7 +303,7 @@ def _either(value: Mapping[str, Any], json_name: str, proto_name: str) -> object
 def _unwrapped(value: dict[str, Any], path: Path) -> tuple[Mapping[str, Any], Path]:
     """Return the chunk in the envelope `{"response": {...}}`, and its path.
 
-    Return the value itself if there is no envelope.
+    If there is no envelope, return the value itself.
     """
     inner = value.get("response")
     if _USED.isdisjoint(value) and is_object(inner) and not _USED.isdisjoint(inner):
@@ -325,7 +328,7 @@ def _find_error(
 def _reports_error(value: Mapping[str, Any]) -> bool:
     """Return whether the value reports an error without an `error` member.
 
-    It then has a message with a code or status.
+    The value reports an error if it has a message with a code or a status, or has another known error shape.
     """
     if _is_chunk(value):
         return False

@@ -1,7 +1,7 @@
 """Decodes the function calls of one candidate: complete calls, and calls with streamed arguments.
 
-A call ends with its part, unless the part has `willContinue`. It then ends with the first later part that does not have
-`willContinue`. Only one call can be in progress at a time, unless the calls have different ids.
+A call ends with its part, unless the part has `willContinue`. A call that continues ends with the first later part that
+does not have `willContinue`. Only one call can be in progress at a time, unless the calls have different ids.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Path, Payload
 
-_MAX_STEPS = 127  # maximum length of a path: one less than the maximum depth of JSON text
+_MAX_STEPS = 127  # maximum length of a path, one less than the maximum depth of JSON text
 
 
 class CallReader:
@@ -36,12 +36,13 @@ class CallReader:
         self._choice = choice
         self._assembler = assembler
         self._address: Address | None = None  # address of the active call
-        # Whether the active call ended without arguments. A part with nothing except arguments then continues the call.
+        # Whether the active call ended without arguments. If so, a part that contains only arguments continues the
+        # call.
         self._waiting = False
         self._partial = PartialArguments()
         self._others: dict[str, tuple[Address, PartialArguments]] = {}  # other calls that have not ended, by id
-        # Whether the candidate has a finish reason that means an error. Its calls are then not closed, because their
-        # parts do not show that the calls are valid.
+        # Whether the candidate has a finish reason that means an error. The calls of such a candidate are not closed,
+        # because their parts do not show that the calls are valid.
         self.failed = False
 
     def read(
@@ -105,7 +106,7 @@ class CallReader:
             self._end()
 
     def _continue(self, address: Address, arguments: str | None, notes: Anomalies) -> None:
-        """Add the arguments that a part without a name contains to the call before it."""
+        """Add the arguments from a part without a name to the preceding call."""
         if arguments is not None:
             self._waiting = False
             notes.mark_misread("no_name")  # clients would treat the part as another call
@@ -114,14 +115,14 @@ class CallReader:
             self._address = None
 
     def end_waiting(self) -> None:
-        """End the active call if its part ended it and no part with its arguments followed."""
+        """End the active call if it is still waiting for a part with its arguments."""
         if self._waiting:
             self._end()
 
     def finish(self) -> None:
-        """End all open calls. Called when a part of another kind or the end of the stream follows.
+        """End all open calls, because a part of another kind or the end of the stream follows.
 
-        A call that was truncated inside a string remains incomplete.
+        A call that was truncated within a string remains incomplete.
         """
         active = list(self._others.values())
         self._others = {}
@@ -131,7 +132,7 @@ class CallReader:
             self._end()
 
     def _set_aside(self) -> None:
-        """Set the active call aside until a part has its id. If the call has no id, end it instead."""
+        """Set the active call aside until a part with its id arrives. If the call has no id, end the call instead."""
         if self._address is None or self._address.call_id is None or self._waiting:
             self._end()
             return
@@ -139,7 +140,7 @@ class CallReader:
         self._address = None
 
     def _turn_to(self, identity: str | None, name: str | None) -> None:
-        """Activate the call that was set aside and has this id.
+        """Activate the call with this id, if it was set aside.
 
         If no call is active, a part with neither id nor name activates the call that was set aside last.
         """
@@ -155,7 +156,7 @@ class CallReader:
         if address is None:
             return
         if self._partial.between:
-            # The arguments are absent if they are empty, because Protobuf omits empty objects.
+            # Absent arguments mean empty arguments, because Protobuf omits empty objects.
             self._push(address, self._partial.close(), None)
         self._close(address, waited=waited)
 
@@ -184,7 +185,7 @@ class CallReader:
             self._push(address, text, None)
 
     def _piece(self, payload: Payload, piece: Mapping[str, Any], path: Path, notes: Anomalies) -> str | None:
-        """Return the JSON text that an element of `partialArgs` adds, or None if it cannot be added."""
+        """Return the JSON text that an element of `partialArgs` adds, or None if the element cannot be added."""
         where = piece.get("jsonPath")
         steps = parse_path(notes.clean(where), _MAX_STEPS) if isinstance(where, str) else None
         if steps is None:
@@ -207,12 +208,12 @@ class CallReader:
 
 
 def _misses_arguments(part: Mapping[str, Any], call: Mapping[str, Any]) -> bool:
-    """Return whether a call without arguments, or its part, has an unknown member that may contain them."""
+    """Return whether a call without arguments, or its part, has an unknown member that may contain the arguments."""
     return may_hold_arguments(call, CALL_FIELDS) or may_hold_arguments(part, PART_FIELDS)
 
 
 def _arguments_member(call: Mapping[str, Any]) -> str:
-    """Return the name of the member that contains the arguments. It is `args`, unless a gateway uses another name."""
+    """Return the name of the member that contains the arguments: `args`, or another name that a gateway uses."""
     if call.get("args") is None:
         for member in OTHER_ARGUMENTS:
             value = call.get(member)
@@ -222,7 +223,9 @@ def _arguments_member(call: Mapping[str, Any]) -> str:
 
 
 def _arguments(payload: Payload, call: Mapping[str, Any], path: Path, member: str) -> str | None:
-    """Return the arguments as JSON text. A value that is not an object is passed on as text and classified later."""
+    """Return the arguments as JSON text. A value that is not an object is returned as text, and the assembler
+    classifies it later.
+    """
     value = call.get(member)
     if value is None:
         return None

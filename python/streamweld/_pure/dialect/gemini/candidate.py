@@ -55,12 +55,12 @@ class Candidate:
         self._out = out
         self._calls = CallReader(index, assembler)
         self._sources = SourceReader(index, assembler)
-        self._part_count = 0  # number of parts so far
+        self._part_count = 0  # number of parts that have arrived
         self._open: tuple[ItemKind, Address] | None = None  # kind and address of the open text part
         self._finish_reported = False
         self.reason: str | None = None
         self.ran_on = False  # text or another part arrived after a finish reason
-        # Open the choice now, so that it is also closed if it has no output.
+        # Open the choice now, so that it is closed even if it has no output.
         assembler.text(index, "", None)
 
     def read(self, payload: Payload, value: dict[str, Any], path: Path, notes: Anomalies, *, recovered: bool) -> None:
@@ -71,7 +71,8 @@ class Candidate:
         extra = leftovers(payload, path, value, CANDIDATE_FIELDS)
         carry: Raw = {}
         if value.get("logprobsResult") is not None:
-            # Log probabilities describe the tokens in this chunk, so they are attached to the event with those tokens.
+            # Log probabilities describe the tokens in this chunk, so they are attached to the event that contains these
+            # tokens.
             carry["logprobsResult"] = payload.raw(*path, "logprobsResult") or "null"
         if content is not None:
             self._content(payload, content, (*path, "content"), carry, notes, recovered=recovered)
@@ -87,7 +88,8 @@ class Candidate:
     def take(self, reason: str) -> None:
         """Store a finish reason.
 
-        The last reason is used, unless only an earlier one means that the response was truncated, filtered, or failed.
+        The last reason is used, unless only an earlier reason means that the response was truncated, filtered, or
+        failed.
         """
         if self.reason is not None and reason != self.reason:
             self._out.diagnose("finish_repeated", detail=reason)
@@ -96,9 +98,9 @@ class Candidate:
         self.reason = reason
 
     def finish(self) -> None:
-        """Close the open text part and emit the finish reason, if there is one that has not been emitted.
+        """Close the open text part and emit the finish reason, unless there is none or it has already been emitted.
 
-        A reason that means success also ends the open calls.
+        A finish reason that means success also ends the open calls.
         """
         if self._finish_reported:
             return
@@ -168,7 +170,7 @@ class Candidate:
                 )
 
     def _keep(self, payload: Payload, path: Path) -> None:
-        """Emit a part of an unknown kind unchanged. Clients must send it back in a later turn."""
+        """Emit a part of an unknown kind unchanged. A client must send the signature back in a later turn."""
         self._close()
         self._calls.finish()
         self._assembler.kept_unknown(self._index, None, (payload.raw(*path) or "null").encode())
@@ -203,11 +205,14 @@ class Candidate:
                 extra[_SIGNATURE] = json.dumps(signature, ensure_ascii=False)
             self._assembler.part_attributes(self._index, kind, address, "text", None, None, None, as_object(extra))
         if signature:
-            # The signature covers the text so far, so it must not be joined with the following text in a later turn.
+            # The signature covers only the text before it, so that text must not be joined with later text in the next
+            # turn.
             self._close()
 
     def _opened(self, kind: ItemKind, address: Address) -> None:
-        """Open a part without text for a signature, because clients must send the signature back in a later turn."""
+        """Open a part that has only a signature and no text, because clients must send the signature back in a later
+        turn.
+        """
         self._assembler.part_opened(self._index, kind, address, _channel(kind), "summary", None, None)
 
     def _close(self) -> None:
@@ -223,7 +228,7 @@ class Candidate:
 
 
 def _is_thought(part: Mapping[str, Any]) -> bool:
-    """Return whether a part is a thought. Some gateways send the flag as text, which google-genai converts."""
+    """Return whether a part is a thought. Some gateways send the flag as text, and google-genai converts this text."""
     flag = part.get("thought")
     return flag is True or (isinstance(flag, str) and flag.lower() == "true")
 

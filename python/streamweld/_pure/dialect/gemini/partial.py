@@ -1,8 +1,8 @@
 """Converts streamed arguments (`partialArgs` of a function call) to JSON text as they arrive.
 
-The API streams the leaves of the argument object in document order, each with its JSON path. A string may be sent in
-any number of pieces. If a leaf cannot follow the text written so far, the text is left unfinished, because a call with
-a missing leaf must not look complete.
+The API streams the leaf values of the argument object in document order, each with its JSON path. A string may arrive
+in any number of pieces. If a leaf value cannot follow the text that has been written, the text stays unfinished,
+because a call with a missing value must not look complete.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def parse_path(text: str, max_depth: int) -> list[ChunkProcessor] | None:
-    """Return the steps of a JSON path from the root, or None if it is malformed or has more than `max_depth` steps."""
+    """Return the steps of a JSON path from the root, or None if the path is malformed or has more than `max_depth`
+    steps.
+    """
     if not text.startswith("$"):
         return None
     steps: list[ChunkProcessor] = []
@@ -64,13 +66,13 @@ class PartialArguments:
 
     @property
     def between(self) -> bool:
-        """Whether no string is unfinished and every leaf could be added."""
+        """Whether every string is finished and every leaf value could be added."""
         return self._string is None and not self._broken
 
     def string(self, steps: list[ChunkProcessor], text: str, *, goes_on: bool) -> str | None:
-        """Return the text for a piece of a string, or None if it cannot be added.
+        """Return the text for a piece of a string, or None if the piece cannot be added.
 
-        `goes_on`: whether more of the string follows.
+        `goes_on`: whether more pieces of the string follow.
         """
         piece = json.dumps(text, ensure_ascii=False)[1:-1]
         if self._string == steps:
@@ -84,14 +86,14 @@ class PartialArguments:
         return written if goes_on else written + '"'
 
     def leaf(self, steps: list[ChunkProcessor], token: str) -> str | None:
-        """Return the text for a complete number, boolean, or null, or None if it cannot be added."""
+        """Return the text for a complete number, boolean, or null. Return None if the value cannot be added."""
         lead = self._lead(steps)
         return None if lead is None else lead + token
 
     def spoil(self) -> str:
-        """Mark the arguments as unfinished, because a value in them cannot be added to the text.
+        """Mark the arguments as unfinished, because one of their values cannot be added to the text.
 
-        Return "{" if no text has been written, otherwise an empty text.
+        Return "{" if no text has been written, or an empty string otherwise.
         """
         begun, self._begun, self._broken = self._begun, True, True
         return "" if begun else "{"
@@ -103,15 +105,15 @@ class PartialArguments:
         return "".join("]" if level.is_array else "}" for level in reversed(self._open))
 
     def _lead(self, steps: list[ChunkProcessor]) -> str | None:
-        """Return the text between the last leaf and the leaf at `steps`: brackets, a comma, and a key.
+        """Return the text between the last leaf value and the leaf value at `steps`: brackets, a comma, and a key.
 
-        Return None if the leaf cannot be added.
+        Return None if the leaf value cannot be added.
         """
         if self._broken:
             return None
         out: list[str] = []
         if self._string is not None:
-            # The next leaf ends a string whose end was not sent.
+            # The next leaf value ends a string that the API did not end explicitly.
             self._string = None
             out.append('"')
         levels = self._open
@@ -134,7 +136,7 @@ class PartialArguments:
         return "".join(out)
 
     def _put(self, level: _Open, step: ChunkProcessor, out: list[str]) -> bool:
-        """Write the comma and key of a new member or element. Return False if it cannot be added."""
+        """Write the comma and key of a new member or element. Return False if the member or element cannot be added."""
         if isinstance(step, int):
             if not level.is_array or step != level.count:
                 return False

@@ -1,8 +1,8 @@
 """Renames members from their proto names (`finish_reason`) to their JSON names (`finishReason`).
 
-Protobuf parsers must accept both: https://protobuf.dev/programming-guides/json/. Gateways that dump objects from
-Google's Python SDK send proto names. Names inside arguments and results are not changed, because a client or a function
-defines them.
+Protobuf parsers must accept both kinds of names: https://protobuf.dev/programming-guides/json/. Gateways that dump
+objects from Google's Python SDK send proto names. Names inside arguments and results are not changed, because they are
+defined by a client or a function, not by the API.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]', re.DOTALL)
 
 
 def in_json_names(text: str) -> str | None:
-    """Return the chunk with its members renamed, or None if no member has a proto name.
+    """Return the chunk with JSON names, or None if no member has a proto name.
 
     The chunk must be valid JSON.
     """

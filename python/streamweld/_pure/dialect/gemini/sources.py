@@ -1,6 +1,6 @@
 """Decodes the grounding chunks of one candidate, and emits each of them once as a source.
 
-The payloads of a stream repeat the list of grounding chunks or append to it. The `candidate` module stores the complete
+Later payloads of a stream repeat or extend the list of grounding chunks. The `candidate` module stores the complete
 grounding metadata.
 """
 
@@ -44,7 +44,8 @@ class SourceReader:
             kind = next((kind for kind in _KINDS if is_object(chunk.get(kind))), None)
             inner: Mapping[str, Any] = {} if kind is None else chunk[kind]
             url, title = _text(inner, "uri", notes), _text(inner, "title", notes)
-            # A URL and a title fully describe a web page. For any other kind, the whole grounding chunk is kept.
+            # A URL and a title fully describe a web page. For any other kind of source, the complete grounding chunk is
+            # kept.
             document = None if kind == "web" and url else raw
             self._assembler.source(self._choice, url, title, document, None)
 

@@ -1,6 +1,6 @@
-"""The tables of the Gemini dialect from `_spec/dialects.json`.
+"""The tables of the Gemini dialect, loaded from `_spec/dialects.json`.
 
-Lists the known members of a GenerateContentResponse, and reads ids, names, reasons, and token counts.
+The module lists the known members of a GenerateContentResponse, and reads ids, names, reasons, and token counts.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def is_reason(value: object) -> bool:
 def an_id(payload: Payload, holder: Mapping[str, Any], path: Path, notes: Anomalies) -> str | None:
     """Return the id as text, or None if it is absent, blank, or a placeholder.
 
-    A numeric id keeps the digits of the payload.
+    A numeric id is returned with the digits that the payload contains.
     """
     identity = holder.get("id")
     if identity is None:
@@ -83,14 +83,14 @@ def read_usage(value: Mapping[str, Any], raw: str | None) -> Usage:
 def _sum(value: Mapping[str, Any], keys: list[str]) -> int | None:
     numbers = [None if isinstance(value.get(key), str) else integer(value.get(key)) for key in keys]
     present = [number for number in numbers if number is not None]
-    # As with any other count, a sum that exceeds 64 bits is treated as absent.
+    # A sum that exceeds 64 bits is treated as absent, like any other count.
     return integer(sum(present)) if present else None
 
 
 def seconds(text: str) -> int | None:
-    """Convert a `createTime` (RFC 3339 in UTC, as the API writes it) to seconds since 1970.
+    """Convert a `createTime` to seconds since 1970-01-01. The API writes this time in UTC, in the format of RFC 3339.
 
-    Return None for any other form.
+    Return None if the time has another format.
     """
     found = _DATE.fullmatch(text)
     if found is None:
@@ -98,7 +98,7 @@ def seconds(text: str) -> int | None:
     year, month, day, hour, minute, second = (int(group) for group in found.groups())
     if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 60):
         return None
-    # Count the days since 1970 in the proleptic Gregorian calendar, with years that begin in March.
+    # Count the days since 1970-01-01 in the proleptic Gregorian calendar. In this calculation, years begin in March.
     year -= month < 3
     days = 365 * year + year // 4 - year // 100 + year // 400 + (153 * ((month + 9) % 12) + 2) // 5 + day - 719469
     return ((days * 24 + hour) * 60 + minute) * 60 + second
@@ -107,7 +107,7 @@ def seconds(text: str) -> int | None:
 def is_read(path: Path) -> bool:
     """Return whether the decoder reads the member at `path` of a chunk.
 
-    Duplicates of other members are not reported.
+    Only duplicates of members that the decoder reads are reported.
     """
     key = path[-1]
     match path[:-1]:

@@ -1,7 +1,7 @@
 """Decodes the parts of a candidate other than text and function calls: files, code that the model ran, and provider
 tools.
 
-A result without an id belongs to the call before it.
+A result without an id belongs to the preceding call.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def read_tool(
     extra: Raw,
     notes: Anomalies,
 ) -> None:
-    """Decode a part of the kind `kind`, one of `KINDS`.
+    """Decode a part of the kind `kind`, which is one of `KINDS`.
 
-    `position`: the position of the part in its candidate. `extra`: its unknown members.
+    `position`: the position of the part in its candidate. `extra`: the unknown members of the part.
     """
     inner = notes.an_object(part, path, kind)
     if inner is None:
@@ -87,7 +87,7 @@ def read_tool(
             output = payload.raw(*path, "response") or "null"
             _result(assembler, choice, an_id(payload, inner, path, notes), output, False, extra, whole)
         case _:
-            # The member is `functionResponse`, because a relay ran the function itself.
+            # The member is `functionResponse`, which means that a relay ran the function itself.
             extra |= leftovers(payload, path, inner, _TOOL_RESPONSE_FIELDS)
             output = payload.raw(*path, "response") or "null"
             _result(assembler, choice, an_id(payload, inner, path, notes), output, False, extra, whole)

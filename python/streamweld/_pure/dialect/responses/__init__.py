@@ -1,7 +1,7 @@
 """Decodes OpenAI Responses and OpenResponses streams, and complete `response` bodies, into wire deltas.
 
-Dispatches events by their type. At the end of a response, the output is decoded first, then the usage, then the status.
-Most event and member names are in `_spec/dialects.json`.
+Events are dispatched by their type. At the end of a response, the module decodes the output, the usage, and the status,
+in this order. `_spec/dialects.json` contains most event and member names.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _UNSUCCESSFUL = frozenset({"length", "content_filter", "error", "other"})
 
 @dataclass(slots=True, frozen=True)
 class _Failure:
-    """A `response.failed` without an error, and its place."""
+    """A `response.failed` event without an error, and its position in the input."""
 
     text: str
     offset: int
@@ -127,7 +127,7 @@ class ResponsesDecoder:
     def is_error_body(value: object) -> bool:
         """Return whether a document without an `error` member reports an error.
 
-        It then has a message with a code, consists only of `message` or `detail`, or reports a failure in another known
+        An error document has a message with a code, contains only `message` or `detail`, or has another known error
         shape.
         """
         return is_object(value) and (is_bare(value) or _reports_error(value))
@@ -150,7 +150,7 @@ class ResponsesDecoder:
         return isinstance(kind, str) and kind in KEEP_ALIVE
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
-        """Decode a JSON payload. `recovered`: whether it follows a broken document."""
+        """Decode a JSON payload. `recovered`: whether the payload follows a broken document."""
         value = payload.value
         if not is_object(value):
             self._no_object(payload, event)
@@ -184,19 +184,19 @@ class ResponsesDecoder:
     def marker(self) -> None:
         """Ignore `[DONE]`, because the OpenResponses specification sends it after the terminal event.
 
-        Clients stop reading at `[DONE]`, so repair drops one that comes before the terminal event.
+        Clients stop reading at `[DONE]`, so repair drops a `[DONE]` that comes before the terminal event.
         """
         self._out.leave_out("done_marker")
         self._fail()
 
     def text(self, text: str) -> None:
-        """Report a payload that is not JSON as an error from the upstream."""
+        """Report a payload that is not JSON as an upstream error."""
         self._error(text_error(text), text, None)
 
     def flush(self) -> None:
-        """Mark the stream as truncated if it ends after a provider's call or another item that cannot be the last.
+        """Mark the stream as truncated if its last item cannot end a response, such as a call that the provider runs.
 
-        This applies even if the policy treats a missing terminal marker as a complete stream.
+        The stream is truncated even if the policy accepts a missing terminal marker.
         """
         self._audio.leave()
         self._fail()
@@ -213,7 +213,7 @@ class ResponsesDecoder:
         """Decode an event that follows a broken document.
 
         Only message text, the usage, and the end of the response are used, because calls, reasoning, and ids may be
-        wrong.
+        corrupt.
         """
         if reader.kind in TEXT_DELTAS:
             self._text.recovered(event, reader, Address())
@@ -258,7 +258,9 @@ class ResponsesDecoder:
         return True
 
     def _progress(self, event: dict[str, Any], reader: Reader) -> bool:
-        """Handle an event about a call in progress. Return False if the event does not refer to an open call."""
+        """Handle an event that reports the progress of a call. Return False if the event does not refer to an open
+        call.
+        """
         metadata = as_object(reader.extra_fields(event, (), PROGRESS_ADDRESS))
         return self._assembler.call_progress(0, reader.address(event), metadata)
 
@@ -266,7 +268,7 @@ class ResponsesDecoder:
         return self._audio.delta(event, reader)
 
     def _audio_end(self, event: dict[str, Any], reader: Reader) -> bool:  # noqa: ARG002
-        """Handle the event that ends the audio. It has no content."""
+        """Handle the event that ends the audio, which has no content."""
         return True
 
     def _opening(self, event: dict[str, Any], reader: Reader) -> bool:
@@ -287,7 +289,9 @@ class ResponsesDecoder:
     # The response
 
     def _is_another(self, response: Mapping[str, Any]) -> bool:
-        """Return whether the response has an id that differs from the last one, so that it was restarted (AM10)."""
+        """Return whether the response id differs from the last response id, which means that the response was restarted
+        (AM10).
+        """
         identity = response.get("id")
         if not isinstance(identity, str) or not identity.strip():
             return False
@@ -301,7 +305,7 @@ class ResponsesDecoder:
         self._items.begin_again(self._text)
 
     def _body(self, payload: Payload, value: dict[str, Any]) -> None:
-        """Decode a response that was sent as one document. It may be complete or in progress."""
+        """Decode a response that was sent as one document. The response may be complete or in progress."""
         path: Path = ()
         notes = Anomalies(self._out, self._assembler, payload, path, is_read_of_response)
         reader = Reader(payload, notes, self._out, self._max_index, "", self._tools)
@@ -333,9 +337,10 @@ class ResponsesDecoder:
         self._conclude(response, ("response",), reader, status, enclosing, is_whole=False)
 
     def _start(self, response: Mapping[str, Any], path: Path, reader: Reader) -> None:
-        """Emit the response's start event from the first event that identifies the response, or add what that lacked.
+        """Emit the start event of the response when an event first identifies the response. Later events add the fields
+        that the start event lacked.
 
-        In a resumed stream, this may be the terminal event.
+        In a resumed stream, the terminal event may be the first event that identifies the response.
         """
         created = response.get("created_at")
         if self._start_members is not None:
@@ -378,9 +383,9 @@ class ResponsesDecoder:
         *,
         is_whole: bool,
     ) -> None:
-        """Emit the usage, the changed members of the response, and its finish reason or error.
+        """Emit the usage, the changed members of the response, and the finish reason or error.
 
-        `is_whole`: whether the response was sent as one document, which no event follows.
+        `is_whole`: whether the response was sent as one document, so that no event follows.
         """
         self._usage(response, path, reader)
         start_members = self._start_members or {}
@@ -413,8 +418,9 @@ class ResponsesDecoder:
     # Payloads that are not response events
 
     def _fail(self) -> bool:
-        """Report the held failure at its own place, because no event contained its error. Return False if there is
-        none."""
+        """Report the held failure, because no event contained its error. The report refers to the position of the
+        failure event. Return False if no failure is held.
+        """
         failure, self._unexplained = self._unexplained, None
         if failure is None:
             return False
@@ -457,7 +463,7 @@ class ResponsesDecoder:
 
 
 def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: str) -> ErrorFields | None:
-    """Return the error in an event, from its `error` member or from the event itself, or None.
+    """Return the error in an event, or None. The error is the `error` member or the event itself.
 
     An `error` member in a response event or an extension event may have another meaning.
     """
@@ -468,21 +474,21 @@ def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: st
         return read_error(payload, ("error",), error)
     if is_named_error or (bare and TERMINALS[kind] == "failed" and value.get("message") is not None):
         found = read_error(payload, (), value)
-        # The name of an event is not an error type.
+        # The type of an error event is not the type of the error.
         is_event = kind in ERRORS or kind in TERMINALS
         return ErrorFields(found.code, None if is_event else found.kind, found.message)
     return read_error(payload, (), value) if _reports_error(value) else None
 
 
 def _reports_error(value: Mapping[str, Any]) -> bool:
-    """Return whether an object without an `error` member reports an error, whatever follows it."""
+    """Return whether an object without an `error` member reports an error, even if more documents follow."""
     kind = value.get("type")
     if kind is None and value.get("object") != "response" and reports_failure(value):
         return True
     if value.get("message") is None:
         return False
-    # A document with a `type` is an event. Extension events may have a `message` too, so only a type that ends in
-    # `error` is treated as an error.
+    # A document with a `type` is an event. Extension events may also have a `message`, so an event is treated as an
+    # error only if its type ends in `error`.
     return value.get("code") is not None if kind is None else isinstance(kind, str) and kind.endswith("error")
 
 
@@ -494,8 +500,8 @@ def _is_final(status: str) -> bool:
 def _worse(status: str, why: object) -> str:
     """Return the status, or the reason why the response is incomplete.
 
-    The reason is not used if it is blank or the usual one. A response whose reason does not mean success is incomplete,
-    even if its status is `completed`.
+    The reason is not used if it is blank or `max_output_tokens`. A response whose reason does not mean success is
+    incomplete, even if its status is `completed`.
     """
     if not isinstance(why, str) or not why.strip():
         return status
@@ -505,7 +511,7 @@ def _worse(status: str, why: object) -> str:
 
 
 def _failure(payload: Payload, response: Mapping[str, Any], path: Path) -> ErrorFields:
-    """Return the error of a failed response. Its message is `failed` if the response contains none."""
+    """Return the error of a failed response. If the response contains no error, the message is `failed`."""
     error = response.get("error")
     if error:
         return read_error(payload, (*path, "error"), error)

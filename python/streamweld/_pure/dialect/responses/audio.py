@@ -1,6 +1,6 @@
-"""Collects the audio of a stream and its transcript.
+"""Collects the audio of a stream and the transcript of the audio.
 
-At the end of the response, all fragments become metadata, as in Chat.
+At the end of the response, all fragments become metadata of the choice, as they do in the Chat dialect.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Audio:
-    """The audio fragments received so far, as JSON."""
+    """The audio fragments that have been received, as JSON."""
 
     __slots__ = ("_assembler", "_pieces", "_size")
 
@@ -47,7 +47,7 @@ class Audio:
             self._assembler.choice_metadata(0, text)
 
     def forget(self) -> None:
-        """Drop the fragments, because the response restarts."""
+        """Discard the fragments, because the response restarts."""
         self._assembler.hold(Growth(self._size, len(self._pieces)).released())
         self._pieces.clear()
         self._size = 0

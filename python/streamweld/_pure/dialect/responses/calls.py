@@ -1,6 +1,7 @@
-"""Decodes tool call items of every type that the API has: names, ids, and arguments.
+"""Decodes the names, ids, and arguments of tool call items, for every item type of the API.
 
-Determines which members of an item make up the arguments. The assembler determines which call an event addresses.
+This module determines which members of an item contain the arguments. The assembler determines which call an event
+addresses.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class CallItem:
     custom: bool
     metadata: str | None
     ending: CallEnding
-    misses_arguments: bool  # the item has no arguments, but a member that was not read may contain them
+    misses_arguments: bool  # the item has no arguments, but an unknown member may contain them
 
 
 def call_type(item: Mapping[str, Any]) -> CallType | None:
@@ -66,17 +67,17 @@ def call_type(item: Mapping[str, Any]) -> CallType | None:
 def read_call(
     item: Mapping[str, Any], path: Path, reader: Reader, kind: CallType, item_id: str | None, index: int | None
 ) -> CallItem:
-    """Read a call item. `item_id`: the item id in the event, which is used if the item has none."""
+    """Read a call item. `item_id`: the item id in the event, which is used if the item itself has no id."""
     item_id = reader.identity(item, path, "id") or item_id
     call_id = reader.identity(item, path, "call_id")
     name = reader.name(item, path) if kind.name is None else kind.name
-    # Some gateways send a Chat call: its name and arguments are in `function`, inside the item.
+    # Some gateways send a call in Chat format: the member `function` of the item contains the name and the arguments.
     function = item.get("function") if kind.type == "function_call" and name is None else None
     holder, here = (function, (*path, "function")) if is_object(function) else (item, path)
     if holder is not item:
         name = reader.name(holder, here)
-    # A client's tool may have the same name as a provider's tool. If the request lists the tool, the call is for the
-    # client's tool.
+    # A tool of the client may have the same name as a tool of the provider. If the request lists the tool, the client
+    # runs the call.
     its_own = kind.type == "custom_tool_call" and name in PROVIDER_TOOLS and name not in reader.tools
     provider = kind.provider or its_own or _is_hosted(item)
     member = _arguments_member(holder, kind)
@@ -109,10 +110,10 @@ def read_call(
 
 
 def _ending(item: Mapping[str, Any], kind: CallType, *, provider: bool) -> CallEnding:
-    """Return what the status of an item means for its arguments: complete, cut off, or still open.
+    """Return the state of an item's arguments that its status indicates: complete, cut off, or still open.
 
-    A status other than `incomplete` is ignored if the provider runs the call, because it may describe the run instead
-    of the arguments.
+    If the provider runs the call, a status other than `incomplete` is ignored, because the status may describe the
+    execution instead of the arguments.
     """
     status = item.get("status")
     status = status.strip() if isinstance(status, str) else ""
@@ -128,7 +129,8 @@ def _ending(item: Mapping[str, Any], kind: CallType, *, provider: bool) -> CallE
 def open_call(assembler: Assembler, call: CallItem, kind: CallType) -> None:
     """Handle `output_item.added`.
 
-    Ignore the arguments of a wrapped call, because its members are complete only when the item is done.
+    Ignore the arguments of a wrapped call (a call whose arguments consist of several members), because its members are
+    complete only when the item is done.
     """
     arguments = None if kind.wrapped or call.arguments in ("", "{}") else call.arguments
     assembler.call_opened(0, call.address, call.name, arguments, call.provider, call.custom, call.metadata)
@@ -169,7 +171,7 @@ class ArgumentReader:
 def _arguments_member(item: Mapping[str, Any], kind: CallType) -> str | None:
     """Return the name of the member that contains the arguments of an item.
 
-    It is the documented member, unless this is empty and a gateway uses another one.
+    This is the documented member, unless that member is empty and a gateway uses another member.
     """
     if kind.wrapped or not kind.members:
         return None
@@ -183,7 +185,7 @@ def _arguments_member(item: Mapping[str, Any], kind: CallType) -> str | None:
 
 
 def _wrapped(item: Mapping[str, Any], path: Path, reader: Reader, kind: CallType, ending: CallEnding) -> str | None:
-    """Return the members that make up the arguments, as a JSON object.
+    """Return the members that form the arguments, as a JSON object.
 
     The closing brace is omitted unless the arguments are complete.
     """
@@ -193,7 +195,9 @@ def _wrapped(item: Mapping[str, Any], path: Path, reader: Reader, kind: CallType
 
 
 def _piece(delta: Mapping[str, Any], reader: Reader) -> str | None:
-    """Return the arguments in a `delta` that is an object: the text in its only member, or else its JSON."""
+    """Return the arguments in a `delta` that is an object. If the object has only one member, which contains text,
+    return this text. Otherwise, return the JSON of the object.
+    """
     if len(delta) == 1:
         member, value = next(iter(delta.items()))
         if member in _PIECE_MEMBERS and isinstance(value, str):
@@ -202,7 +206,9 @@ def _piece(delta: Mapping[str, Any], reader: Reader) -> str | None:
 
 
 def _text(holder: Mapping[str, Any], path: Path, reader: Reader, member: str | None) -> str | None:
-    """Return argument text. A value that is not a string is returned as its JSON text and classified later."""
+    """Return the text of the arguments. The JSON of a value that is not a string is returned as text, and the assembler
+    classifies it later.
+    """
     if member is None:
         return None
     value = holder.get(member)
@@ -210,9 +216,10 @@ def _text(holder: Mapping[str, Any], path: Path, reader: Reader, member: str | N
 
 
 def _is_hosted(item: Mapping[str, Any]) -> bool:
-    """Return whether the call is a shell call in the provider's container, or a tool search on its servers.
+    """Return whether the call is a shell call in a container of the provider, or a tool search on the provider's
+    servers.
 
-    The client does not have to send a result for either.
+    The client does not send a result for either kind of call.
     """
     environment = item.get("environment")
     if is_object(environment):

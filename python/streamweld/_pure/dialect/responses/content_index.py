@@ -1,10 +1,11 @@
-"""Computes the position of a part in its item, regardless of the `content_index` or `summary_index` in the events.
+"""Computes the position of a part in its item, because `content_index` and `summary_index` in the events are
+unreliable.
 
 Clients store the parts of an item in a list. Some gateways never reset the index, skip numbers, or use the same number
-for two parts. The number in an event is therefore only a label: the first part of an item has position 0, the next one
-has position 1, and so on. An unknown label may still refer to a known part. A delta then belongs to the only part that
-was announced but has no text, and a closing event belongs to the only part that is still open. Only indexes and
-channels are stored.
+for two parts. The number in an event is therefore only a label for a part. The first part of an item has position 0,
+the second part has position 1, and so on. An unknown label may still refer to a known part. A delta with an unknown
+label belongs to the only part that was announced but has no text. A closing event with an unknown label belongs to the
+only part that is still open. The module stores only indexes and channels.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _Stage = Literal["opened", "text", "valued", "closed"]
 _STAGES: tuple[_Stage, ...] = ("opened", "text", "valued", "closed")
 _REMEMBERED = 4096  # maximum number of messages, and of parts in each message
 
-# The stages that a part may have if an event with an unknown label addresses it, and the stage that follows an event.
+# The stages in which an event with an unknown label may address a part, and the stage of the part after the event.
 _MAY_MEAN: dict[Purpose, tuple[_Stage, ...]] = {
     "open": (),
     "delta": ("opened",),
@@ -46,7 +47,7 @@ class _Message:
     def only_part(self, channel: Channel, purpose: Purpose) -> int | None:
         """Return the part of the channel that an event with an unknown label addresses.
 
-        Return None unless exactly one part has a suitable stage.
+        Return None unless exactly one part is in a suitable stage.
         """
         found = [self.at_stage.get((channel, stage), set[int]()) for stage in _MAY_MEAN[purpose]]
         return next(iter(set[int]().union(*found))) if sum(map(len, found)) == 1 else None
@@ -83,7 +84,7 @@ class ContentIndexes:
     def of(self, address: Address, channel: Channel, purpose: Purpose) -> int | None:
         """Return the position of the part that an event addresses, or None if the event has no index.
 
-        An event that opens a part addresses a new part if its label refers to a closed one.
+        If the label of an opening event refers to a closed part, the event addresses a new part.
         """
         sent, opens = address.sub, purpose == "open"
         before = self._known(address) if opens else None
@@ -112,7 +113,7 @@ class ContentIndexes:
             message.taken[len(message.taken)] = None
 
     def finish(self, address: Address) -> None:
-        """Mark the message as complete. The terminal output may still list it."""
+        """Mark the message as complete, although the terminal output may still list the message."""
         message = self._known(address)
         if message is not None:
             message.is_over = True
@@ -120,8 +121,8 @@ class ContentIndexes:
     def listed(self, address: Address, channel: Channel, position: int) -> int:
         """Return the position of the part that an element of a content list repeats.
 
-        If the part at the element's position has another channel, the position is looked up as a label, because lists
-        may omit empty parts.
+        If the part at the position of the element has another channel, the position is treated as a label, because
+        lists may omit empty parts.
         """
         message = self._known(address)
         if message is None or message.taken.get(position) == channel:
@@ -139,7 +140,7 @@ class ContentIndexes:
         return self._by_index.get(index)
 
     def _message(self, address: Address) -> _Message | None:
-        """Return the message that an event addresses, and add it if it is new.
+        """Return the message that an event addresses. Add the message if it is new.
 
         Return None if too many messages are stored or the event has neither an id nor an index.
         """

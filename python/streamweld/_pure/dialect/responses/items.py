@@ -1,6 +1,6 @@
-"""Decodes output items when they are announced, complete, or repeated in the terminal output.
+"""Decodes output items when they are announced, completed, or repeated in the terminal output.
 
-Messages and reasoning contain text. Tool calls are decoded in `calls`, results are paired with their calls, and items
+Messages and reasoning contain text. The module `calls` decodes tool calls. Results are paired with their calls. Items
 of unknown type are kept unchanged for the next turn.
 """
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from streamweld._pure.json.scanner import Path
     from streamweld._pure.model.delta import ItemKind
 
-_ONCE = 4096  # maximum number of emitted values to remember
+_ONCE = 4096  # maximum number of emitted values whose hashes are stored
 _TYPES = 4096  # maximum number of output indexes whose item type is stored
 _TYPE = 64  # maximum length of a stored item type, in characters
-_ITEM_DONE = "response.output_item.done"  # event name under which every item of unknown type is emitted
+_ITEM_DONE = "response.output_item.done"  # event name under which items of unknown type are emitted
 _RESULT_FIELDS = frozenset({"call_id"})
 
 
@@ -52,7 +52,7 @@ class ItemReader:
         self.ends_with_answer = True  # whether a response may end with the last complete item
 
     def begin_again(self, text: TextReader) -> None:
-        """Discard all state when the response restarts, because indexes then refer to other items."""
+        """Discard all state when the response restarts, because indexes refer to other items after a restart."""
         self._text = text
         self._types.clear()
         self._once.clear()
@@ -85,7 +85,7 @@ class ItemReader:
             self._whole_item(item, ("item",), reader, item_id, index, again=False)
 
     def restate(self, output: Sequence[object], path: Path, reader: Reader) -> None:
-        """Handle the terminal output, which lists every item, including any that was not streamed."""
+        """Handle the terminal output, which lists every item, including items that were not streamed."""
         in_line = self._in_line(output)
         for position, item in enumerate(output):
             here = (*path, position)
@@ -103,9 +103,9 @@ class ItemReader:
         return item, address.item_id, address.index
 
     def _in_line(self, output: Sequence[object]) -> bool:
-        """Return whether the items of the terminal output have the same number and types as the streamed items.
+        """Return whether the terminal output has as many items as were streamed, with the same types.
 
-        Their positions are then output indexes. Some gateways omit items from the terminal output.
+        If so, positions in the terminal output are output indexes. Some gateways omit items from the terminal output.
         """
         types = [_type_of(item) if is_object(item) else "" for item in output]
         return len(types) == len(self._types) and all(self._types.get(n) == name for n, name in enumerate(types))
@@ -164,9 +164,9 @@ class ItemReader:
             self._own_result(item, path, reader, call, kind)
 
     def _own_result(self, item: Mapping[str, Any], path: Path, reader: Reader, call: CallItem, kind: CallType) -> None:
-        """Emit the result in a call item: its error if there is one, otherwise its output.
+        """Emit the result that a call item contains: its error if there is one, otherwise its output.
 
-        Emit nothing if it has neither.
+        Emit nothing if the item has neither an error nor an output.
         """
         output, error = kind.results
         failed = item.get(error) is not None
@@ -180,7 +180,7 @@ class ItemReader:
     def _image(self, item: Mapping[str, Any], path: Path, reader: Reader, call: CallItem) -> None:
         """Emit a finished image as a file of the response.
 
-        Previews (`partial_image`) are not files; they are emitted as metadata of the call.
+        Previews (`partial_image`) are not files. Previews are emitted as metadata of the call.
         """
         result = reader.text(item, path, "result")
         if not result or not self._is_new("image", call.address.item_id or "", result):
@@ -229,7 +229,7 @@ class ItemReader:
             self._assembler.kept_unknown(0, _ITEM_DONE, raw.encode())
 
     def _is_new(self, what: str, name: str, value: str) -> bool:
-        """Return whether the value has not been emitted before. The terminal output repeats streamed values."""
+        """Return whether the value has not been emitted before, because the terminal output repeats streamed values."""
         mark = hash((what, name, value))
         if mark in self._once:
             return False
@@ -259,7 +259,7 @@ def _text_kind(item: Mapping[str, Any]) -> ItemKind | None:
 def _is_answer(item: Mapping[str, Any]) -> bool:
     """Return whether a response may end with this item.
 
-    Reasoning, commentary, and the provider's own calls and lists are always followed by other items.
+    Other items always follow reasoning, commentary, calls that the provider runs, and lists of the provider's tools.
     """
     kind = item.get("type")
     return not isinstance(kind, str) or (kind in RESPONSE_EVENTS and item.get("phase") != "commentary")
@@ -271,7 +271,7 @@ def _is_result(item: Mapping[str, Any]) -> bool:
 
 
 def _members(item: Mapping[str, Any], path: Path, reader: Reader) -> Raw:
-    """Return a text item's unknown members.
+    """Return the unknown members of a text item.
 
     Omit the statuses `in_progress` and `completed`, which the events already report.
     """

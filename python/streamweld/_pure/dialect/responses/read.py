@@ -25,7 +25,7 @@ INDEX_CAP = 2**32 - 1  # maximum index if no lower limit is configured
 
 
 class Reader:
-    """A payload that is being read, and the anomalies found so far."""
+    """The payload that is being decoded, and the anomalies that have been found in it."""
 
     __slots__ = ("_max_index", "_out", "kind", "notes", "payload", "tools")
 
@@ -40,11 +40,11 @@ class Reader:
         self._max_index = max_index
 
     def mark_misread(self, why: str) -> None:
-        """Mark the event as misread by clients. The reason becomes part of the diagnostic `rewritten`."""
+        """Mark the event as misread by clients. The diagnostic `rewritten` contains the reason."""
         self._out.mark_misread(why)
 
     def identity(self, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
-        """Return an id, or None if it is absent, blank, or a placeholder (`absent_ids`)."""
+        """Return an id, or None if the id is absent, blank, or a placeholder (`absent_ids`)."""
         value = holder.get(key)
         if value is None:
             return None
@@ -55,14 +55,14 @@ class Reader:
         return None
 
     def name(self, holder: Mapping[str, Any], path: Path) -> str | None:
-        """Return a tool's name, or None if it is absent or blank."""
+        """Return the name of a tool, or None if the name is absent or blank."""
         value = self.notes.a_text(holder, path, "name")
         return self.notes.clean(value) if value.strip() else None
 
     def _index(self, event: Mapping[str, Any], key: str, most: int) -> int | None:
-        """Return an index, or None if it is absent or unusable.
+        """Return an index, or None if the index is absent or unusable.
 
-        An unusable index is reported; it never addresses an item or a part.
+        An unusable index is reported, and is never used to address an item or a part.
         """
         value = event.get(key)
         if value is None:
@@ -76,7 +76,7 @@ class Reader:
     def text(self, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
         """Return the text of a string member, or None for any other value.
 
-        The next delta may complete a surrogate pair that is split at the end of the text.
+        The text may end with half of a surrogate pair, which the next delta may complete.
         """
         value = holder.get(key)
         if value is None or isinstance(value, str):
@@ -87,7 +87,7 @@ class Reader:
     def address(self, event: Mapping[str, Any], position: str | None = None) -> Address:
         """Return the address of the item or part that an event refers to.
 
-        `position`: the member that contains the part's index.
+        `position`: the member that contains the index of the part.
         """
         return Address(
             self.identity(event, (), "item_id"),
@@ -97,7 +97,7 @@ class Reader:
         )
 
     def extra_fields(self, holder: Mapping[str, Any], path: Path, modelled: frozenset[str]) -> Raw:
-        """Return the members that are not in `modelled`, except those that are null or `[]`.
+        """Return the members that are not in `modelled`, except members that are null or `[]`.
 
         Some gateways send an empty `logprobs` with every delta.
         """

@@ -1,8 +1,9 @@
-"""Checks Responses events against the requirements of official clients, so that repair rewrites what they misread.
+"""Checks Responses events against the requirements of official clients, so that repair can rewrite the events that
+clients would misread.
 
-openai-python and openai-node store one item at each output index and one part at each position of an item. They raise
-if an event does not match what they stored, if its item or part was not added before, or if an item's id changes. Their
-final result is the `output` in the last event.
+openai-python and openai-node store one item at each output index and one part at each position of an item. The clients
+raise an exception if an event contradicts what they have stored, if its item or part was not added before, or if the id
+of an item changes. The final result of the clients is the `output` in the last event.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _MAX_ITEMS: Final = 4096  # maximum number of items to store
 _MAX_AT_INDEX: Final = 16  # maximum number of additional items to store at one index
-_MAX_PARTS: Final = 4096  # maximum number of content parts to store; any further parts are not checked
+_MAX_PARTS: Final = 4096  # maximum number of content parts to store; further parts are not checked
 _BY_CALL_ID: Final = ("function_call", "custom_tool_call", "shell_call", "shell_call_output")
 _RESULT: Final = "_output"  # suffix of result types; a result is complete when it is added
 _WITHOUT_ID: Final = ("function_call", "custom_tool_call")  # item types that do not need an id
@@ -28,7 +29,7 @@ _MESSAGE_PARTS: Final = ("output_text", "refusal")  # types of the parts of a me
 _LIFECYCLE: Final = ("created", "queued", "in_progress", "completed", "failed", "incomplete")
 _EVENTS: Final = frozenset(f"response.{name}" for name in _LIFECYCLE)
 _UNDER_WAY: Final = ("response.queued", "response.in_progress")
-# The type of the items that each family of events addresses.
+# The type of item that each family of events addresses.
 _ITEM_TYPES: Final = {
     "output_text": "message",
     "output_text.annotation": "message",
@@ -48,7 +49,7 @@ _ITEM_TYPES: Final = {
     "image_generation_call": "image_generation_call",
 }
 _OTHER_NAMES: Final = ("text", "function_call.arguments")  # event families that clients expect under another name
-# The type of the content parts that each family of events addresses.
+# The type of content part that each family of events addresses.
 _PART_TYPES: Final = {
     "output_text": "output_text",
     "output_text.annotation": "output_text",
@@ -56,8 +57,8 @@ _PART_TYPES: Final = {
     "reasoning_text": "reasoning_text",
 }
 
-# How the response was opened. `none`: not yet. `sent`: by an event of the source. `ours`: by an event that repair
-# inserts.
+# How the response was opened. `none`: the response has not been opened yet. `sent`: an event of the source opened it.
+# `ours`: repair inserts an opening event.
 _Opening: TypeAlias = Literal["none", "sent", "ours"]
 
 
@@ -87,7 +88,7 @@ def _identity(item: AddedItem) -> tuple[str | None, str | None, str | None]:
 
 
 def _names(item: AddedItem) -> Iterable[tuple[str | None, str]]:
-    """Return the keys by which clients find the item. No other item may have any of these keys."""
+    """Return the keys by which clients find the item. Each of these keys must be unique."""
     if item.id:
         yield None, item.id
     if item.kind in _BY_CALL_ID and item.call_id:
@@ -108,7 +109,9 @@ class Readers:
         self._parts = 0  # number of content parts in all items
 
     def event(self, kind: str, event: Mapping[str, Any]) -> None:
-        """Mark the event as misread if official clients would not interpret it correctly, and store what they store."""
+        """Mark the event as misread if official clients would interpret it incorrectly, and store the values that these
+        clients store.
+        """
         if not _word(event, "type"):
             self._out.mark_misread("other_member")  # clients do not read the name of the event
         if self._opening == "none":
@@ -134,7 +137,7 @@ class Readers:
         """Check the first event. Clients require `response.created` before any other event."""
         self._opening = "sent"
         if kind in TERMINALS:
-            self._out.mark_misread("start_missing")  # a terminal event contains content that was not streamed
+            self._out.mark_misread("start_missing")  # the terminal event contains content that was not streamed
         elif kind != "response.created":
             self._opening = "ours"
             self._out.miss_opening()
@@ -161,7 +164,9 @@ class Readers:
             self._completed(output[:_MAX_ITEMS] if is_array(output) else ())
 
     def _completed(self, output: Iterable[object]) -> None:
-        """Check the final output. Clients require that it contain the items that were not completed before."""
+        """Check the final output. Clients require that the final output contain every item that has not been completed
+        before.
+        """
         final: dict[tuple[str | None, str | None, str | None], str | None] = {}
         for item in output:
             if is_object(item):
@@ -217,7 +222,7 @@ class Readers:
             self._items[index] = added
 
     def _keep(self, index: int, item: AddedItem) -> None:
-        """Store a new item. Mark the event as misread if the item lacks an id or another item has the same one."""
+        """Store a new item. Mark the event as misread if the item has no id, or if its id is that of another item."""
         if len(self._items) >= _MAX_ITEMS:
             return
         self._items[index] = item
@@ -254,7 +259,7 @@ class Readers:
     def _item(self, event: Mapping[str, Any], kind: str) -> AddedItem | None:
         """Return the item that an event addresses.
 
-        If clients cannot find it, mark the event as misread and return None.
+        If clients cannot find the item, mark the event as misread and return None.
         """
         index = _index(event, "output_index")
         item = None if index is None else self._items.get(index)

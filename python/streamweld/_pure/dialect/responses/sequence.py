@@ -1,7 +1,7 @@
 """Distinguishes replayed events from new events that have the same `sequence_number`.
 
-A stream that is resumed or replayed repeats events with their `sequence_number`; a gateway that hard-codes the number
-does not repeat events. Exact duplicates are therefore dropped until a number occurs with two different contents.
+A resumed or replayed stream repeats events with their `sequence_number`. A gateway that hard-codes the number uses it
+for different events. Exact duplicates are therefore dropped until two different events have the same number.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from streamweld._pure.model.output import Output
 
-# Number of events to remember. Replayed events before this window are treated as new events; the assembler still
-# matches them by item ids and the terminal output.
+# Number of recent events that are compared. Older events that are replayed count as new events, but the assembler still
+# matches them by item id and terminal output.
 WINDOW = 16_384
 
 
 class Sequence:
-    """The sequence numbers of one stream. They are used as long as they can be trusted."""
+    """The sequence numbers of one stream. The numbers are used until one of them proves unreliable."""
 
     __slots__ = ("_order", "_out", "_reported", "_seen", "_trusted")
 
@@ -32,7 +32,7 @@ class Sequence:
     def is_replayed(self, number: object, text: str) -> bool:
         """Return whether an event with this number and content has been seen before.
 
-        A number that is not an integer is ignored.
+        Return False if the number is not an integer.
         """
         if type(number) is not int:
             return False

@@ -1,4 +1,5 @@
-"""The tables of the Responses dialect from `_spec/dialects.json`, in the form that the decoder needs.
+"""Loads the tables of the Responses dialect from `_spec/dialects.json` and converts them to the form that the decoder
+needs.
 
 No other module of this dialect defines event or member tables.
 """
@@ -35,7 +36,7 @@ class TextKind:
 class TextEvent:
     """An event that contains text.
 
-    `position`: the member that contains the part's index in its item. `member`: the member that contains the text.
+    `position`: the member that contains the index of the part in its item. `member`: the member that contains the text.
     """
 
     text_kind: TextKind
@@ -45,16 +46,16 @@ class TextEvent:
 
 @dataclass(frozen=True, slots=True)
 class CallType:
-    """An item type that is a tool call. `name`: the tool's name, if the type determines it."""
+    """An item type that is a tool call. `name`: the tool's name, if the item type determines the name."""
 
     type: str
     name: str | None
-    members: tuple[str, ...]  # members of the item that make up the arguments
+    members: tuple[str, ...]  # members of the item that form the arguments
     wrapped: bool  # whether the arguments are an object that consists of these members
     custom: bool  # whether the arguments are free-form text
     provider: bool  # whether the provider runs the call
     modelled: frozenset[str]  # members of the item that are not kept as metadata
-    results: tuple[str, ...]  # members of the item that contain its result: output, error
+    results: tuple[str, ...]  # members of the item that contain the output and the error of its result
 
 
 TEXT = TextKind("message", "text", "raw")
@@ -67,7 +68,7 @@ COUNTS = counts_of(_FACTS["usage"])
 OPENINGS = frozenset[str](_FACTS["opening_events"])
 TERMINALS: Mapping[str, str] = _FACTS["terminal_events"]
 STATUSES = frozenset[str](_FACTS["terminal_statuses"])
-# Names that some gateways use instead of the documented member with the arguments, and instead of `delta`.
+# Names that some gateways use instead of the documented arguments member, and instead of `delta`.
 OTHER_ARGUMENTS: tuple[str, ...] = tuple(_FACTS["other_arguments"])
 OTHER_DELTAS: tuple[str, ...] = tuple(_FACTS["other_deltas"])
 FINISHED_STATUSES = frozenset[str](_FACTS["finished_statuses"])  # statuses of a call with complete arguments
@@ -130,7 +131,7 @@ CALLS = {name: _call_type(name, members) for name, members in _FACTS["call_types
 def is_read(path: Path) -> bool:
     """Return whether the decoder reads the member at `path` in an event.
 
-    Duplicates of other members are not reported.
+    Only duplicates of members that the decoder reads are reported.
     """
     if path[0] == "response" and len(path) > 1:
         return is_read_of_response(path[1:])

@@ -1,6 +1,6 @@
 """Decodes the text of a Responses stream: deltas, final values, content parts, summaries, and annotations.
 
-Finds the text in an event. The assembler determines which part the text belongs to.
+This module finds the text in an event. The assembler determines which part the text belongs to.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class TextReader:
         self._assembler = assembler
         self._annotated: dict[_Key, dict[int | None, int]] = {}  # number of annotations received for each part
         self._closed: dict[_Key, set[int | None]] = {}  # parts that are closed
-        # Unknown members of the last announced message (such as `phase`). They become metadata of the message's parts.
+        # Unknown members of the last announced message (such as `phase`). These members become metadata of the
+        # message's parts.
         self._members: Raw = {}
         self._members_of: _Key = None
         self._carried = True
@@ -70,7 +71,7 @@ class TextReader:
             return
         address = self._with_position(reader.address(event, facts.position), reader, text_kind, "delta")
         if not self._carried and self._members_of == _key(address) and text_kind.item == "message":
-            # No event opened the part, so it is opened here with the members of the message. Deltas do not contain
+            # No event opened the part, so it is opened here with the members of the message. A delta does not contain
             # these members.
             self._carried = True
             members_sent = as_object(self._members)
@@ -84,7 +85,7 @@ class TextReader:
     def recovered(self, event: Mapping[str, Any], reader: Reader, address: Address) -> None:
         """Append the message text of a delta that follows a broken document.
 
-        Its ids are ignored, because they may be wrong.
+        The ids in the delta are ignored, because they may be wrong.
         """
         text_kind = TEXT_DELTAS[reader.kind].text_kind
         text = _delta_text(event, "delta", reader)
@@ -94,7 +95,7 @@ class TextReader:
     def value(self, event: Mapping[str, Any], reader: Reader) -> None:
         """Handle `response.output_text.done` and similar events, which contain the complete text.
 
-        The part closes later, together with its content part or item.
+        The part closes later, when its content part or its item closes.
         """
         facts = TEXT_VALUES[reader.kind]
         text_kind = facts.text_kind
@@ -109,7 +110,7 @@ class TextReader:
     def part(self, event: Mapping[str, Any], reader: Reader, *, summary: bool, closes: bool) -> bool:
         """Handle `content_part` and `reasoning_summary_part` events (added and done).
 
-        Return False for a part of unknown type.
+        Return False if the part has an unknown type.
         """
         part = reader.notes.an_object(event, (), "part")
         if part is None:
@@ -151,7 +152,7 @@ class TextReader:
         self._count(address, 1)
 
     def _with_position(self, sent: Address, reader: Reader, text_kind: TextKind, purpose: Purpose) -> Address:
-        """Return the address with the part's index replaced by the part's position in its item."""
+        """Return the address with its part index replaced with the position of the part in its item."""
         position = self._content_indexes(text_kind).of(sent, text_kind.channel, purpose)
         if position == sent.sub:
             return sent
@@ -162,7 +163,7 @@ class TextReader:
         return self._summary_indexes if text_kind.reasoning == "summary" else self._indexes
 
     def top_level(self, response: Mapping[str, Any], reader: Reader) -> None:
-        """Emit the `output_text` member of a finished response that has no other text."""
+        """Emit the `output_text` member of a finished response, if the response has no other text."""
         text = response.get("output_text")
         if self.has_text or not isinstance(text, str) or not text:
             return
@@ -177,7 +178,7 @@ class TextReader:
     # The content of an item
 
     def open_content(self, item: Mapping[str, Any], path: Path, reader: Reader, address: Address, members: Raw) -> None:
-        """Open the parts whose text an announced item already contains. `members`: the item's unknown members."""
+        """Open the parts of an announced item that already contain text. `members`: the unknown members of the item."""
         self._members = members
         self._carried = not members
         key = self._members_of = _key(address)
@@ -202,10 +203,11 @@ class TextReader:
     ) -> Raw:
         """Close the parts of a complete item.
 
-        `again`: whether the item is in the terminal output, which repeats items. `members`: the item's unknown members.
+        `again`: whether the item is in the terminal output, which repeats streamed items. `members`: the unknown
+        members of the item.
 
-        Return those of `members` that were not reported when the item opened. If a message was never announced, they
-        become metadata of its first part instead.
+        Return the members in `members` that were not reported when the item opened. If a message was never announced,
+        its members become metadata of its first part instead.
         """
         announced = self._members_of == _key(address)
         entries: list[ListedPart] = []
@@ -236,14 +238,14 @@ class TextReader:
     def _annotations(
         self, part: Mapping[str, Any], path: Path, reader: Reader, address: Address, text_kind: TextKind
     ) -> None:
-        """Emit the annotations in a part's list that have not been received before."""
+        """Emit the new annotations of a part, which have not been received before."""
         raw = self._new_annotations(part, path, reader, address)
         if raw is not None:
             self._assembler.part_attributes(0, text_kind.item, address, text_kind.channel, raw, None, None, None)
 
     def _new_annotations(self, part: Mapping[str, Any], path: Path, reader: Reader, address: Address) -> str | None:
-        """Return the annotations in a part's list that have not been received before, as a JSON array, or None if there
-        are none.
+        """Return the annotations of a part that have not been received before, as a JSON array. Return None if there
+        are no new annotations.
         """
         listed = part.get("annotations")
         if not is_array(listed):
@@ -280,9 +282,11 @@ def _key(address: Address) -> _Key:
 
 
 def _text_kind_of(part: Mapping[str, Any], default: TextKind | None) -> tuple[TextKind | None, str]:
-    """Return the `TextKind` of a content part in a separate event, and the name of the member with its text.
+    """Return the `TextKind` of the content part in a `content_part` or summary part event, and the name of the member
+    with its text.
 
-    `default` overrides the `TextKind` of the type. If it is None, the `TextKind` of an unknown type is None.
+    `default` overrides the `TextKind` that the part type implies. If `default` is None, the `TextKind` of an unknown
+    type is None.
     """
     kind = part.get("type")
     if not isinstance(kind, str):
@@ -294,7 +298,7 @@ def _text_kind_of(part: Mapping[str, Any], default: TextKind | None) -> tuple[Te
 
 
 def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tuple[TextKind, _Part, Path, int]]:
-    """Yield every part of an item that contains text: its `TextKind`, the part, its path, and its position."""
+    """For every part of an item that contains text, yield the `TextKind`, the part, its path, and its position."""
     reasons = item.get("type") == "reasoning"
     plain = {"summary": SUMMARY, "content": CONTENT["reasoning_text" if reasons else "output_text"][0]}
     for member, text_kind in plain.items():
@@ -321,8 +325,8 @@ def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tu
 
 
 def _delta_text(event: Mapping[str, Any], member: str, reader: Reader) -> str | None:
-    """Return the text of a delta. Some gateways send an object that contains the text, or send it under `text`, the
-    member that final events use.
+    """Return the text of a delta. Some gateways send an object that contains the text, or send the text in the member
+    `text`, which final events use.
     """
     if event.get(member) is None:
         member = "text"

@@ -1,9 +1,9 @@
 //! Decodes text and reasoning blocks of an AI SDK stream. The opening part, the deltas, and the closing part of a block
-//! have the same id, which is valid within one step.
+//! have the same id, which is unique only within one step.
 //!
-//! Provider-level parts and UI message chunks have the same form. Providers number blocks within a step, so the id `0`
-//! is reused in the next step. Provider metadata in any of these parts belongs to the whole block:
-//! `anthropic.signature` is sent with an empty delta, and `openai.itemId` and `reasoningEncryptedContent` in the
+//! Blocks have the same form in provider-level parts and in UI message chunks. Providers number blocks within a step,
+//! so the id `0` is reused in the next step. Provider metadata in any of these parts belongs to the whole block:
+//! providers send `anthropic.signature` with an empty delta, and `openai.itemId` and `reasoningEncryptedContent` in the
 //! opening and closing parts.
 
 use crate::dialect::ai_sdk::part::Provider;
@@ -58,8 +58,8 @@ impl Block<'_> {
         self.provider.metadata.as_deref()
     }
 
-    /// Emits the signature, the encrypted content, and the metadata of the block. Clients must send them back in a
-    /// later turn.
+    /// Emits the signature, the encrypted content, and the metadata of the block. A client must send these values back
+    /// in a later turn.
     fn attributes(&self, wire: &mut DecodeContext<'_, '_>, metadata: Option<&str>) -> ParseResult {
         let mut attributes = PartAttributes {
             metadata,
@@ -114,7 +114,7 @@ impl BlockReader {
         block.attributes(wire, None)
     }
 
-    /// Emits a delta. `spellings`: possible names of the member that contains the text.
+    /// Emits a delta. `spellings`: the names that the member with the text may have.
     pub(crate) fn delta(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -131,7 +131,7 @@ impl BlockReader {
         block.attributes(wire, block.metadata())
     }
 
-    /// Emits a delta that contains only an id and text.
+    /// Emits a delta that contains only its id and text.
     pub(crate) fn piece(
         &self,
         wire: &mut DecodeContext<'_, '_>,

@@ -1,7 +1,7 @@
-//! Reads one typed object of an AI SDK stream: its ids, text, and flags, and its `providerMetadata`.
+//! Reads one typed object of an AI SDK stream: its ids, text, flags, and `providerMetadata`.
 //!
 //! Provider-level parts and UI message chunks are different protocols, but both consist of objects with a `type`, and
-//! both contain `providerMetadata`: an object with one member per provider, in that provider's own format.
+//! both contain `providerMetadata`. This object has one member per provider, in that provider's format.
 //! `_spec/dialects.json` lists the known members of each type.
 
 use crate::dialect::anomalies::Anomalies;
@@ -40,7 +40,7 @@ const COMMON: [&str; 2] = ["type", PROVIDER];
 /// Objects with at most this many members are searched for duplicate keys by comparing all pairs.
 const FEW: usize = 16;
 
-/// The data of one dialect in `_spec/dialects.json`.
+/// The AI SDK data of one dialect in `_spec/dialects.json`.
 #[derive(Debug)]
 pub(crate) struct Schema {
     /// The known types, sorted by name.
@@ -58,7 +58,8 @@ pub(crate) struct Schema {
 pub(crate) struct Type {
     name: &'static str,
     modelled: Vec<&'static str>,
-    /// True if parts of this type come before, between, or after the content. Any other part causes the start event.
+    /// True if parts of this type contain no content, such as `start-step`. A part of any other type causes the start
+    /// event.
     pub(crate) frames: bool,
     /// True if parts of this type are decoded even if they follow a broken document.
     pub(crate) recovered: bool,
@@ -174,7 +175,8 @@ impl<'a> TypedPart<'_, 'a> {
         self.notes.shape(raw, Pointer::ROOT.member(key));
     }
 
-    /// Replaces lone surrogates, and records whether there were any. Only for text to which nothing will be appended.
+    /// Replaces lone surrogates, and records an anomaly if there were any. Use this function only for text that is
+    /// complete, because a later piece could complete a surrogate pair.
     pub(crate) fn clean(&mut self, text: Text<'a>) -> Cow<'a, str> {
         let (text, lone) = text.into_whole();
         self.notes.lone |= lone;
@@ -187,8 +189,8 @@ impl<'a> TypedPart<'_, 'a> {
         Some(self.clean(text))
     }
 
-    /// Returns the first member in `keys` that is an id, as text. An id is a string that is not blank, or a number,
-    /// which keeps the digits of the payload.
+    /// Returns the first id among the members in `keys`, as text. An id is a non-blank string or a number. A number is
+    /// returned with the digits that the payload contains.
     pub(crate) fn identity(&mut self, keys: &[&str]) -> Option<Cow<'a, str>> {
         for key in keys {
             let Some(raw) = self.present(key) else {
@@ -244,8 +246,8 @@ impl<'a> TypedPart<'_, 'a> {
         Some(found.next()?.text)
     }
 
-    /// Returns the value of a member, or `None` if it is not an object. Any other value except null is recorded as an
-    /// anomaly.
+    /// Returns the value of a member, or `None` if it is not an object. A value of another type, except null, is
+    /// recorded as an anomaly.
     pub(crate) fn an_object(&mut self, key: &str) -> Option<Raw<'a>> {
         let raw = self.present(key)?;
         if raw.kind != Kind::Object {
@@ -255,8 +257,8 @@ impl<'a> TypedPart<'_, 'a> {
         Some(raw)
     }
 
-    /// Returns arguments from the first member in `keys` that is present: a string that contains JSON, or the JSON of
-    /// any other value.
+    /// Returns the call's arguments from the first member in `keys` that is present. If the value is a string, returns
+    /// its text, which should be JSON; otherwise, returns the JSON of the value.
     ///
     /// Providers send a string; `streamText` and the UI protocol forward a parsed value.
     pub(crate) fn document(&self, keys: &[&str]) -> Option<Text<'a>> {
@@ -264,7 +266,7 @@ impl<'a> TypedPart<'_, 'a> {
         Some(text(raw).unwrap_or(Text::plain(raw.text)))
     }
 
-    /// Returns true if the part has none of these members, and an unknown member may contain what they should.
+    /// Returns true if the part has none of these members but an unknown member may contain the arguments.
     pub(crate) fn misses_arguments(&self, keys: &[&str]) -> bool {
         let is_sent = |key: &&str| self.present(key).is_some();
         !keys.iter().any(is_sent) && may_hold_arguments(&self.left().members)
@@ -308,7 +310,7 @@ impl<'a> TypedPart<'_, 'a> {
         self.provider().metadata
     }
 
-    /// Returns the metadata with an additional member, or unchanged if `raw` is `None`.
+    /// Returns the metadata with an additional member. If `raw` is `None`, returns the metadata unchanged.
     pub(crate) fn metadata_with(&mut self, key: &str, raw: Option<&str>) -> Option<String> {
         let known = self.metadata();
         let Some(raw) = raw else {
@@ -327,7 +329,7 @@ impl<'a> TypedPart<'_, 'a> {
         Some(out)
     }
 
-    /// Returns the metadata of a part that comes before, between, or after the content. If the part has no
+    /// Returns the metadata of a part that contains no content, such as `start-step`. If the part has no
     /// `providerMetadata`, empty lists and objects are omitted.
     pub(crate) fn worth_keeping(&mut self) -> Option<String> {
         if self
@@ -356,8 +358,8 @@ impl<'a> TypedPart<'_, 'a> {
         ExtraFields::of(rest.copied().collect())
     }
 
-    /// Returns the first non-empty text that any provider sent under one of `keys`. A stream has one provider, but
-    /// relays add their own members to `providerMetadata`.
+    /// Returns the first non-empty text that any provider sent under one of `keys`. A stream comes from one provider,
+    /// but relays add their own members to `providerMetadata`.
     fn first(&mut self, providers: &[Vec<Member<'a>>], keys: &[&str]) -> Option<Cow<'a, str>> {
         let mut texts = providers.iter().flat_map(|inner| {
             let texts = keys.iter().filter_map(|key| text(find(inner, key)?));
@@ -420,8 +422,8 @@ pub(crate) fn has_usable_data(object: &Object<'_>, schema: &Schema) -> bool {
     kind.is_some_and(|kind| schema.of_type(&kind).recovered) || reports_error(object)
 }
 
-/// Returns true if an object reports an error: it has an `error` member, it has a message with a code, or it has no
-/// type and reports a failure in another known shape.
+/// Returns true if an object reports an error. An object reports an error if it has an `error` member, a message with a
+/// code, or no type and another known error shape.
 pub(crate) fn reports_error(object: &Object<'_>) -> bool {
     let has = |name: &str| object.present(name).is_some();
     has("error")
@@ -436,7 +438,7 @@ pub(crate) fn is_typed(object: &Object<'_>) -> bool {
         .is_some_and(|raw| raw.kind == Kind::String)
 }
 
-/// Reads an object that is itself an error.
+/// Reads an object that is an error itself.
 pub(crate) fn whole_error<'a>(object: &Object<'a>) -> UpstreamErrorFields<'a> {
     UpstreamErrorFields::of_members(&object.members, object.raw)
 }
@@ -471,7 +473,7 @@ pub(crate) fn data_url(url: &str) -> Option<(&str, &str)> {
 }
 
 fn is_blank(text: &Text<'_>) -> bool {
-    // Python treats four separator characters as whitespace, but Unicode does not.
+    // Python's `isspace` accepts four separator characters that are not Unicode whitespace.
     let blank = |c: char| c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}');
     text.lead_low.is_none() && text.tail_high.is_none() && text.body.chars().all(blank)
 }

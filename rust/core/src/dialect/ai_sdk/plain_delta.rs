@@ -1,6 +1,6 @@
-//! Fast path for an AI SDK delta that contains only its type, id, and text, as most payloads do.
+//! Fast path for AI SDK deltas that contain only their type, id, and text. Most payloads contain only these members.
 //!
-//! Any other delta is decoded by `part`, which would produce the same result for a plain delta.
+//! The module `part` decodes all other deltas, and would produce the same result for a plain delta.
 
 use crate::json::Kind;
 use crate::json::Raw;
@@ -39,7 +39,7 @@ impl<'a> PlainDelta<'a> {
             };
             *slot = Some((key, member.raw));
         }
-        // Three members fill three slots, so no key can be duplicated.
+        // The object has three members, and they fill three different slots, so no key is duplicated.
         let ((_, kind), (id_key, id), (text_key, delta)) = (kind?, id?, delta?);
         let text = text(delta).filter(|text| !text.is_empty())?;
         Some(PlainDelta {

@@ -1,6 +1,6 @@
-//! Decodes one content block, either when it opens or when a complete message repeats it.
+//! Decodes one content block of any type, either when it opens or when a complete message repeats it.
 //!
-//! Handles every type of block. Has no state.
+//! Has no state.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -198,7 +198,7 @@ pub(crate) fn open_call<'a>(
     Ok(head)
 }
 
-/// Returns the arguments in a call's block, and the name of their member.
+/// Returns the arguments in the block of a call, and the name of the member that contains them.
 fn input<'a>(members: &[Member<'a>]) -> (&'static str, Option<Text<'a>>) {
     let found = arguments(members, "input").map(|text| ("input", text));
     match found.or_else(|| call_text(members)) {
@@ -240,20 +240,20 @@ fn call<'a>(
     })
 }
 
-/// What the function `other` did with a block that is not text, reasoning or a call.
+/// The result of the function `other` for a block that is not text, reasoning, or a call.
 #[derive(Debug)]
 pub(crate) enum OtherBlock {
     AsSent,
-    /// The block is a result, and the events contain its call with a different id. Contains the JSON of the block with
-    /// that id.
+    /// The block is a tool result, and the events contain its call with a different id. The value is the JSON of the
+    /// block with that id.
     Renamed(String),
-    /// The block is a `compaction` block, whose content arrives in deltas. The client must send it back in a later
-    /// turn.
+    /// The block is a `compaction` block, whose content arrives in deltas. The client must send the block back in a
+    /// later turn.
     Growing(UnknownBlock),
 }
 
-/// Emits the result of a tool, or a block of any other type as unknown content. A `compaction` block is not emitted
-/// yet.
+/// Emits a tool result, or emits a block of another type as unknown content. A `compaction` block is emitted later,
+/// when it is complete.
 pub(crate) fn other<'a>(
     wire: &mut DecodeContext<'_, '_>,
     block: &Block<'a, '_>,
@@ -286,8 +286,8 @@ pub(crate) fn other<'a>(
     Ok(OtherBlock::AsSent)
 }
 
-/// Compares a block in a complete message with the streamed block. Corrects and completes the streamed block, but never
-/// appends to it.
+/// Compares a block in a complete message with the streamed block. Corrects or completes the streamed block, but never
+/// duplicates its content.
 pub(crate) fn restate<'a>(
     wire: &mut DecodeContext<'_, '_>,
     block: &Block<'a, '_>,

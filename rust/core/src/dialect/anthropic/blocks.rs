@@ -1,6 +1,6 @@
 //! Decodes the content blocks of a Messages stream: the opening event, the deltas, and the closing event of each block.
 //!
-//! A block is addressed by its index, even if a gateway misuses indexes. If an index is ambiguous, the assembler
+//! The index of a block is its address, even if a gateway misuses indexes. If an index is ambiguous, the assembler
 //! determines which block a delta belongs to.
 
 use crate::dialect::anomalies::Anomalies;
@@ -75,12 +75,13 @@ pub(crate) struct Blocks {
     open: Set<i64>,
     /// Index of the latest block, of any type. `None` once the block has been closed.
     pub(crate) open_index: Option<i64>,
-    /// Kind of content that the deltas of the latest block must have. `None` if its type has no deltas of a known type.
+    /// Kind of content that the deltas of the latest block must have. `None` if the API defines no deltas for blocks of
+    /// this type.
     brings: Option<BlockContent>,
     /// Index of the block that was opened last.
     last: Option<i64>,
-    /// True if the block that was opened last cannot be the last block of a turn: it is neither text nor a call to the
-    /// client.
+    /// True if the block that was opened last cannot end a turn, because it is neither text nor a call that the client
+    /// runs.
     at_work: bool,
     /// One more than the highest index of any opened block.
     fresh: i64,
@@ -105,7 +106,7 @@ impl Blocks {
         }
     }
 
-    /// Resets the state, because `message_start` restarts the message.
+    /// Resets the state when a `message_start` restarts the message.
     pub(crate) fn begin(&mut self) {
         *self = Blocks {
             max_index: self.max_index,
@@ -123,13 +124,13 @@ impl Blocks {
         u64::try_from(index).is_ok_and(|index| index <= self.max_index)
     }
 
-    /// Returns true if no held block is pending. A delta then affects only its own block.
+    /// Returns true if no held block is pending. In this state, a delta affects only its own block.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.given >= self.held.len()
     }
 
-    /// Returns the index of an event, or `None` if it is absent or unusable. An unusable index is reported.
+    /// Returns the index in an event, or `None` if the index is absent or unusable. An unusable index is reported.
     #[inline]
     pub(crate) fn index(
         &self,
@@ -153,8 +154,8 @@ impl Blocks {
         Ok(usable)
     }
 
-    /// Holds the blocks that `message_start` contained. A held block is emitted unless a `content_block_start`, earlier
-    /// or later, has the same index.
+    /// Holds back the blocks that `message_start` contained. A held block is emitted unless a `content_block_start` has
+    /// the same index, whether it arrives earlier or later.
     pub(crate) fn hold(&mut self, blocks: Vec<StartBlock>) {
         let streamed = usize::try_from(self.fresh).unwrap_or_default();
         for position in 0..streamed.min(blocks.len()) {
@@ -205,8 +206,8 @@ impl Blocks {
         self.open(wire, block, index, notes)
     }
 
-    /// Emits the held blocks with an index less than `below`, or all held blocks if it is `None`. Each block is closed
-    /// immediately, except the block at `stays_open`, to which a delta belongs.
+    /// Emits the held blocks with an index less than `below`, or all held blocks if `below` is `None`. Each block is
+    /// closed immediately, except the block at `stays_open`, to which a delta belongs.
     fn emit_held(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -243,7 +244,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// Compares a block in a complete message with the streamed block. Emits a result that was not streamed.
+    /// Compares a block in a complete message with the streamed block. Emits a tool result that was not streamed.
     pub(crate) fn restate<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -300,7 +301,7 @@ impl Blocks {
             }
             _ => {
                 if self.open.remove(&index) {
-                    // A block with the same index is still open and is closed by this one.
+                    // Another block with the same index is still open. The new block closes it.
                     close(wire, index, None)?;
                 }
                 wire.out.record_fact(WireFact::Announced(index));
@@ -318,7 +319,7 @@ impl Blocks {
         }
     }
 
-    /// Handles `content_block_delta`. Returns false if its type is unknown.
+    /// Handles `content_block_delta`. Returns false if the type of the delta is unknown.
     #[inline]
     pub(crate) fn delta<'a>(
         &mut self,
@@ -430,8 +431,8 @@ impl Blocks {
         Ok(true)
     }
 
-    /// Reports a member of a delta that may contain arguments of the open call, but is not one that gateways are known
-    /// to use. The call is then not dispatchable unless its arguments also arrive in a known member.
+    /// Reports an unknown member of a delta that may contain arguments of the open call. After such a report, the call
+    /// is dispatchable only if its arguments also arrive in a known member.
     fn miss_arguments<'a>(
         &self,
         wire: &mut DecodeContext<'_, '_>,
@@ -453,7 +454,7 @@ impl Blocks {
         }
     }
 
-    /// Records a delta for the repair stage, because no event contains it.
+    /// Records a delta that no event contains, so that the repair stage can write it.
     fn keep_delta(
         &self,
         wire: &mut DecodeContext<'_, '_>,
@@ -532,7 +533,7 @@ impl Blocks {
         }
     }
 
-    /// Emits the `compaction` block, if there is one, because its deltas are complete.
+    /// Emits the `compaction` block, if there is one. This method is called when the deltas of the block are complete.
     pub(crate) fn emit_compaction(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         match self.kept.take() {
             Some(kept) => kept.emit_compaction(wire),
@@ -548,7 +549,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// Reports the latest block if it has not been closed.
+    /// Reports the latest block if it is still open.
     #[inline]
     fn left_open(&self, wire: &mut DecodeContext<'_, '_>, reason: &'static str) -> ParseResult {
         let Some(index) = self.open_index else {
@@ -565,7 +566,7 @@ impl Blocks {
         self.emit_compaction(wire)
     }
 
-    /// Opens and closes a block of a complete message. Such a block has no deltas.
+    /// Opens and closes a block of a complete message, because the block has no deltas.
     pub(crate) fn whole_block<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

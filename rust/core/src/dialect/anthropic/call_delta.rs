@@ -1,4 +1,4 @@
-//! Decodes a delta that contains a call or a piece of one, possibly with its own id and name.
+//! Decodes a delta that contains a call or a piece of a call, possibly with an id and a name.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anthropic::block::Block;
@@ -22,14 +22,14 @@ use crate::model::fault::Fault;
 
 const CALL_HEADS: [&str; 3] = ["id", "tool_use_id", "name"];
 
-/// What opened the latest call.
+/// The event that opened the latest call: the start of a block, or a delta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OpenedBy {
     Block,
     Delta,
 }
 
-/// The latest call, with the members that identify its deltas.
+/// The latest call, with the values that identify its deltas.
 #[derive(Debug)]
 pub(crate) struct CallHead {
     pub(crate) index: Option<i64>,
@@ -64,9 +64,9 @@ impl CallHead {
         }
     }
 
-    /// Returns true if a delta with these members continues the call. If both ids are known, they decide; otherwise,
-    /// the index and the name must not differ. `is_whole`: true if the delta contains complete arguments. Two such
-    /// deltas with a name and without an id are two calls.
+    /// Returns true if a delta with these members continues the call. If both ids are known, they must be equal.
+    /// Otherwise, the index and the name must not differ. `is_whole`: true if the delta contains complete arguments.
+    /// Two complete deltas that have a name but no id are two calls.
     fn takes(
         &self,
         index: Option<i64>,
@@ -85,7 +85,7 @@ impl CallHead {
         id.is_some() || name.is_none() || !(is_whole && self.is_whole)
     }
 
-    /// Closes the call if a delta opened it. Any other call is closed with its block.
+    /// Closes the call if a delta opened it. Any other call is closed when its block is closed.
     pub(crate) fn close(&self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         match self.opened_by {
             OpenedBy::Block => Ok(()),
@@ -98,7 +98,7 @@ impl CallHead {
     }
 }
 
-/// Returns true if deltas of this type contain a call or a piece of one.
+/// Returns true if deltas of this type contain a call or a piece of a call.
 pub(crate) fn is_call_delta(kind: &str) -> bool {
     matches!(
         kind,

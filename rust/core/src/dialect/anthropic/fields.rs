@@ -29,8 +29,8 @@ use std::sync::LazyLock;
 
 const DIALECT: &str = "anthropic";
 
-/// Members that may contain the arguments of a call, in a block or a delta. Clients read only the first one, in a
-/// delta.
+/// Members of a block or a delta that may contain the arguments of a call. Of these members, clients read only
+/// `partial_json`, and only in a delta.
 pub(crate) const CALL_TEXTS: [&str; 7] = [
     "partial_json",
     "input",
@@ -43,7 +43,7 @@ pub(crate) const CALL_TEXTS: [&str; 7] = [
 
 type Fields = Vec<&'static str>;
 
-/// The tables of the Messages dialect from `_spec/dialects.json`.
+/// The tables of the Messages dialect, loaded from `_spec/dialects.json`.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) events: Fields,
@@ -118,8 +118,8 @@ impl Facts {
     }
 
     /// Returns the type of a delta, in its standard form. A gateway-specific type is replaced, and a missing type is
-    /// derived from the members. For a delta with a call, it may be `tool_use`, `server_tool_use`, or `mcp_tool_use`.
-    /// An unknown type is returned unchanged.
+    /// derived from the members. The type of a delta with a call may be `tool_use`, `server_tool_use`, or
+    /// `mcp_tool_use`. An unknown type is returned unchanged.
     #[inline]
     pub(crate) fn delta_type<'a>(&self, delta: &[Member<'a>]) -> Cow<'a, str> {
         let kind = type_of(delta);
@@ -136,7 +136,8 @@ impl Facts {
         known.map_or(kind, |(_, name)| Cow::Borrowed(*name))
     }
 
-    /// Returns the type of a block. If it is missing, derives it from the members, or returns an empty string.
+    /// Returns the type of a block. If the type is missing, derives it from the members. If that fails, returns an
+    /// empty string.
     pub(crate) fn block_type<'a>(&self, block: &[Member<'a>]) -> Cow<'a, str> {
         let kind = type_of(block);
         if !kind.is_empty() {
@@ -151,7 +152,7 @@ impl Facts {
         self.events.contains(&kind)
     }
 
-    /// Returns the event name that official clients need to read an event of this type, or `None` if its name is
+    /// Returns the event name that official clients require for an event of this type, or `None` if the present name is
     /// suitable. Clients read any event whose name is in `read_names`.
     #[inline]
     pub(crate) fn needs_name(&self, kind: &str, name: Option<&str>) -> Option<&'static str> {
@@ -193,8 +194,8 @@ pub(crate) fn extra_fields<'a>(members: &[Member<'a>], modelled: &[&str]) -> Ext
     ExtraFields::of(rest)
 }
 
-/// Returns the members that are not null and not listed in `modelled`, as a JSON object. A duplicate key has the
-/// position of its last value.
+/// Returns the members that are not null and not listed in `modelled`, as a JSON object. If a key is duplicated, the
+/// object contains its last value, at the position of that value.
 pub(crate) fn unknown_members(members: &[Member<'_>], modelled: &[&str]) -> String {
     let mut names = HashSet::new();
     let mut rest: Vec<&Member<'_>> = members
@@ -224,8 +225,8 @@ pub(crate) fn type_of<'a>(members: &[Member<'a>]) -> Cow<'a, str> {
     find(members, "type").and_then(string).unwrap_or_default()
 }
 
-/// Returns the id as text, or `None` if it is absent, blank, or a placeholder. A numeric id keeps the digits of the
-/// payload.
+/// Returns the id as text, or `None` if it is absent, blank, or a placeholder. A numeric id is returned with the digits
+/// that the payload contains.
 pub(crate) fn an_id<'a>(
     holder: &[Member<'a>],
     at: Pointer<'_>,
@@ -264,8 +265,8 @@ pub(crate) fn is_blank(text: &Text<'_>) -> bool {
         && text.body.trim_matches(is_white).is_empty()
 }
 
-/// Returns arguments of any JSON type as text, or `None` if they are absent, blank, or an empty object. Gateways send
-/// an empty object only to open a call.
+/// Returns the arguments of a call as text, whatever their JSON type, or `None` if they are absent, blank, or an empty
+/// object. Gateways send an empty object only to open a call.
 pub(crate) fn arguments<'a>(holder: &[Member<'a>], key: &str) -> Option<Text<'a>> {
     let raw = present(find(holder, key))?;
     match raw.kind {
@@ -290,8 +291,8 @@ pub(crate) fn filled<'a>(holder: &[Member<'a>], key: &str) -> Option<&'a str> {
     first_item(raw).map(|_| raw.text)
 }
 
-/// Returns true if the decoder reads the member at `path` in an event or a complete message. Duplicates of other
-/// members are not reported.
+/// Returns true if the decoder reads the member at `path` in an event or a complete message. Only duplicates of members
+/// that the decoder reads are reported.
 pub(crate) fn is_read(path: &[Option<&str>]) -> bool {
     let facts = &*FACTS;
     let is_block =
@@ -311,8 +312,8 @@ pub(crate) fn is_read(path: &[Option<&str>]) -> bool {
     }
 }
 
-/// Returns true if a tool result reports a failure. MCP results have a flag for this; results of other tools have an
-/// error type in their content.
+/// Returns true if a tool result reports a failure. MCP results have the flag `is_error`; results of other tools have
+/// an error type in their content.
 pub(crate) fn is_error(block: &Object<'_>) -> bool {
     let given = block.get("is_error").map(|raw| raw.kind);
     let content = || block.object("content");

@@ -27,13 +27,14 @@ use crate::model::spec::Code;
 use crate::model::unmodelled::MembersOf;
 
 impl Anthropic {
-    /// Handles `message_start`. The first one starts the message, even if content arrived before it.
+    /// Handles `message_start`. The first `message_start` starts the message, even if content arrived before it.
     ///
-    /// A later one with another id starts the response again: the gateway retried with another upstream, and what it
-    /// sent so far is dropped (`stream_restarted`). Clients do not expect this: anthropic-python appends both attempts,
-    /// and @anthropic-ai/sdk raises. Nothing is dropped if the message has its stop reason, if one of its calls is final
-    /// and may be running, or if the id is the same or missing: what follows is then part of the first message
-    /// (`message_repeated`), except blocks that repeat earlier ones.
+    /// A later `message_start` with another id restarts the response: the gateway has retried the request with another
+    /// upstream, and the output of the first attempt is dropped (`stream_restarted`). Clients do not expect a restart:
+    /// anthropic-python joins both attempts, and @anthropic-ai/sdk raises. Nothing is dropped if the first message
+    /// already has a stop reason, if one of its calls is final and may already be running, or if the new id is missing
+    /// or the same. The new blocks then belong to the first message (`message_repeated`), except blocks that repeat
+    /// earlier blocks.
     pub(crate) fn message_start<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -47,15 +48,16 @@ impl Anthropic {
         let at = Pointer::ROOT.member("message");
         let id = notes.a_text(members, at, "id");
         let id = notes.clean(id);
-        // Content arrived before this event. The event is treated as the start of the current message, because its id
-        // does not contradict this.
+        // Content arrived before this event. The event is treated as the start of the current message, because that
+        // message has no id yet.
         let adopts = self.started && self.id.is_none() && !self.reason;
         if adopts {
             wire.out.mark_misread("late_start"); // clients start over at a `message_start`
         } else if self.started {
             let reported = wire.assembler.has_reported_call(0);
             if self.reason || id.is_empty() || self.id.as_deref() == Some(&id) || reported {
-                // The message is repeated, or calls in the earlier message may already have been executed.
+                // Do not restart: the message is repeated, or the client may already have executed calls of the earlier
+                // message.
                 wire.out.diagnose(Code::MESSAGE_REPEATED, None, &id)?;
                 let model = find(members, "model").and_then(string);
                 let sent = |word: &&str| !word.trim().is_empty();
@@ -112,7 +114,7 @@ impl Anthropic {
         usage(wire, event, members, at, notes, "start_usage")
     }
 
-    /// Ends the block that is still open, and discards the templates of its deltas.
+    /// Ends the block that is still open, and discards the fast-path templates of its deltas.
     pub(crate) fn end_blocks(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.templates.forget();
         self.blocks.end(wire)
@@ -175,7 +177,7 @@ impl Anthropic {
         Ok(())
     }
 
-    /// Decodes a complete message, which is sent instead of a stream or repeats it.
+    /// Decodes a complete message, which replaces or repeats the streamed message.
     pub(crate) fn whole_message<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -222,7 +224,7 @@ impl Anthropic {
         self.done(wire)
     }
 
-    /// Emits the stop reason that `holder` contains. Returns false if it contains none.
+    /// Emits the stop reason that `holder` contains. Returns false if `holder` contains no stop reason.
     fn finish<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

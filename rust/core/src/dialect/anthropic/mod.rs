@@ -1,7 +1,7 @@
 //! Decodes Anthropic Messages streams, and complete `type: message` bodies, into wire deltas.
 //!
-//! Handles the events of a stream in the order in which they arrive. `message` decodes the message itself; `blocks` and
-//! `block` decode its content blocks. The assembler determines which call a fragment belongs to.
+//! Handles the events of a stream in order. The module `message` decodes the message itself; `blocks` and `block`
+//! decode its content blocks. The assembler determines which call a fragment belongs to.
 
 pub(crate) mod block;
 pub(crate) mod blocks;
@@ -59,11 +59,11 @@ pub(crate) struct Anthropic {
     blocks: Blocks,
     id: Option<String>,
     started: bool,
-    /// True if a block was streamed. A complete message then only repeats the blocks.
+    /// True if a block was streamed. In this case, a complete message only repeats the blocks.
     streamed: bool,
     /// True once the finish reason has been emitted.
     reason: bool,
-    /// The stop reason in `message_start`, if any. It is used if no other one arrives.
+    /// The stop reason in `message_start`, if any. The reason is used if no later event contains a stop reason.
     reported_at_start: Option<String>,
     ended: bool,
     templates: ItemTemplates,
@@ -83,7 +83,7 @@ impl Anthropic {
         }
     }
 
-    /// Decodes an event or a complete message. `delta`: the event's `delta`, already parsed.
+    /// Decodes an event or a complete message. `delta`: the member `delta` of the event, already parsed.
     fn object<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -102,7 +102,7 @@ impl Anthropic {
         let mut notes = Anomalies::default();
         let sent = type_of(&object.members);
         let kind = match payload.event {
-            // An event name can replace a missing type, except `message`, which is the default for an event without a
+            // The event name replaces a missing type, unless the name is `message`, the default for an event without a
             // name.
             Some(name) if sent.is_empty() && name != "message" && FACTS.is_event(name) => name,
             _ => sent.as_ref(),
@@ -304,7 +304,7 @@ impl Decoder for Anthropic {
         self.templates.row(wire, lines, most, None, |_, _| {})
     }
 
-    /// Handles `[DONE]`, which some gateways send. It ends the message only after a stop reason.
+    /// Handles the `[DONE]` that some gateways send. The marker ends the message only after a stop reason.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.reason || self.reported_at_start.is_some() {
             wire.out.mark_misread("done_marker"); // clients wait for `message_stop`
@@ -325,8 +325,8 @@ impl Decoder for Anthropic {
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.blocks.finish(wire)?;
         if !self.reason && !self.blocks.ends_with_answer() {
-            // The provider was still running a tool, so the response is truncated, even if the policy treats a missing
-            // terminal marker as a complete stream.
+            // The latest block is not an answer, so the provider was still running a tool. The response is therefore
+            // truncated, even if the policy accepts a missing terminal marker.
             wire.assembler.cut();
         }
         Ok(())
@@ -337,7 +337,7 @@ impl Decoder for Anthropic {
     }
 }
 
-/// Gives an event the name by which clients recognize it. If the event's data does not have the form that clients
+/// Renames an event to the name by which clients recognize it. If the event's data does not have the form that clients
 /// expect, marks the event for rewriting instead.
 #[cold]
 fn name(wire: &mut DecodeContext<'_, '_>, name: &'static str, is_good: bool) {
@@ -370,7 +370,7 @@ fn keep_members(
     }
 }
 
-/// Emits metadata that no other event contains. The assembler attaches it to the last event of the choice.
+/// Emits metadata that no other event contains. The assembler attaches the metadata to the last event of the choice.
 fn leave(wire: &mut DecodeContext<'_, '_>, extra: &ExtraFields<'_>) -> ParseResult {
     match extra.text() {
         Some(metadata) => wire.assembler.choice_metadata(wire.out, 0, &metadata),

@@ -84,7 +84,7 @@ fn object<'d, 'a>(document: &'d Document<'a>) -> Option<&'d Object<'a>> {
     }
 }
 
-/// Returns true if an event of this type is decoded even if it follows a broken document.
+/// Returns true if an event of this type is decoded even after a broken document.
 pub(crate) fn is_tail(kind: &str) -> bool {
     matches!(
         kind,
@@ -92,8 +92,8 @@ pub(crate) fn is_tail(kind: &str) -> bool {
     )
 }
 
-/// Returns true if the object reports an error without an `error` member. It then has a message with a code or a type,
-/// or reports a failure in another known shape.
+/// Returns true if the object reports an error without an `error` member. The object reports an error if it has a
+/// message with a code or a type, or has another known error shape.
 pub(crate) fn reports_error(object: &Object<'_>) -> bool {
     let kind = type_of(&object.members);
     if FACTS.is_event(&kind) || is_notice(&kind) {

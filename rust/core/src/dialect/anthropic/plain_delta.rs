@@ -1,6 +1,7 @@
-//! Fast path for deltas that contain only a piece of text, as most payloads of a stream do.
+//! Fast path for Messages deltas that contain only a piece of text. Most payloads of a stream contain only a piece of
+//! text.
 //!
-//! Recognizes deltas in the exact form that the API writes, and leaves any other form to the decoder.
+//! This module recognizes deltas in the exact form that the API writes. The decoder handles all other forms.
 
 use crate::dialect::anthropic::Anthropic;
 use crate::dialect::anthropic::block::at_index;
@@ -85,8 +86,8 @@ impl Anthropic {
             Target::Part(part) => assembler.part_text(out, part, text, None)?,
             Target::Call(address, _) => assembler.call_text(out, 0, address, text, None, None)?,
         }
-        // Events that match a template are neither renamed nor marked as misread. During repair, no template is
-        // therefore learned from an event that needs either.
+        // Events that match a template are neither renamed nor marked as misread. During repair, an event that must be
+        // renamed or marked therefore does not become a template.
         let is_expected = wanted.is_none() && index == self.blocks.open_index;
         if (is_expected || !out.wants_wire_facts()) && self.templates.should_learn() {
             let learnable = LearnableDelta {
@@ -105,7 +106,7 @@ impl Anthropic {
     }
 }
 
-/// Returns the text of a delta with exactly two members: its type, which must come first, and one text.
+/// Returns the text of a delta that has exactly two members: its type, which must come first, and a text.
 #[inline]
 fn piece<'a>(delta: &Object<'a>) -> Option<(PlainDeltaKind, Raw<'a>)> {
     let [kind, text] = delta.members.as_slice() else {

@@ -1,4 +1,4 @@
-//! Collects a block that is emitted unchanged (`compaction`) from its deltas until it is closed.
+//! Collects the deltas of a `compaction` block until the block is closed. The block is then emitted unchanged.
 
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
@@ -6,7 +6,7 @@ use crate::json::members::Member;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// The members received so far, in order of arrival.
+/// The members that have been received, in order of arrival.
 #[derive(Debug)]
 pub(crate) struct UnknownBlock {
     event: Option<String>,
@@ -22,7 +22,7 @@ impl UnknownBlock {
             positions: HashMap::new(),
         };
         for member in members {
-            // If the block has duplicate keys, the last one is used, at its own position.
+            // If a key of the block is duplicated, the last value is used, at the position of that value.
             let key = key_text(member.key.raw);
             if let Some(before) = kept.positions.get(&key) {
                 if let Some(before) = kept.members.get_mut(*before) {
@@ -103,7 +103,7 @@ fn key_text(raw: &str) -> String {
                 let unit = u16::from_str_radix(&digits, 16).unwrap_or(0xFFFD);
                 match char::from_u32(u32::from(unit)) {
                     Some(plain) => put(&mut out, plain),
-                    // The value ends with half of a surrogate pair, whose other half may follow in the next delta.
+                    // The value ends with half of a surrogate pair. The other half may follow in the next delta.
                     None => escape(&mut out, unit),
                 }
             }

@@ -18,7 +18,7 @@ use crate::json::members::text;
 use crate::model::fault::Fault;
 
 impl ChoiceState {
-    /// Emits annotations, the refusal, images, and audio. Returns true if any of these were present.
+    /// Emits annotations, the refusal, images, and audio. Returns true if the delta or message contains any of them.
     pub(crate) fn attachments<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -75,7 +75,7 @@ impl ChoiceState {
         Ok(())
     }
 
-    /// Stores a piece of audio. When the stream ends, all pieces are attached to the last event of the choice.
+    /// Stores a piece of audio. At the end of the stream, all pieces are attached to the last event of the choice.
     pub(crate) fn audio(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -1,7 +1,7 @@
-//! Converts the tool calls in a delta or message, in every shape that gateways use, to call fragments.
+//! Converts the tool calls in a delta or message to call fragments. The module supports every shape that gateways use.
 //!
-//! Treats absent, null, and blank values alike, and accepts a number as an id. The assembler determines which call a
-//! fragment belongs to.
+//! Absent, null, and blank values are equivalent, and a number is accepted as an id. The assembler determines which
+//! call a fragment belongs to.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -36,7 +36,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// Placeholders that gateways send as the id of a call without an id.
+/// Placeholders that gateways send as a call id if the call has no id.
 static ABSENT: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let list = spec::dialects()
         .get("chat")
@@ -51,8 +51,8 @@ static ABSENT: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 /// An unusable index is reported with at most this many characters of its JSON text.
 const INDEX_CHARS: usize = 64;
 
-/// Returns the name and value of a member that a gateway sends instead of `tool_calls`, or `None` if there is none or
-/// `tool_calls` is present.
+/// Returns the name and value of a member that a gateway sends instead of `tool_calls`. Returns `None` if `tool_calls`
+/// is present or there is no such member.
 #[inline]
 pub(crate) fn other_calls<'a>(delta: &Delta<'a>) -> Option<(&'static str, Raw<'a>)> {
     if delta.other_members.is_empty()
@@ -66,8 +66,8 @@ pub(crate) fn other_calls<'a>(delta: &Delta<'a>) -> Option<(&'static str, Raw<'a
     })
 }
 
-/// Returns the members of an object whose keys are all numbers, which is how PHP writes some arrays. Returns an empty
-/// slice for any other object.
+/// Returns the members of an object whose keys are all numbers. PHP writes some arrays in this form. Returns an empty
+/// slice for an object with other keys.
 fn numbered<'c, 'a>(call: &'c Call<'a>) -> &'c [Member<'a>] {
     let slots = [call.index, call.id, call.kind, call.name, call.arguments];
     let is_call =
@@ -78,8 +78,8 @@ fn numbered<'c, 'a>(call: &'c Call<'a>) -> &'c [Member<'a>] {
     }
 }
 
-/// Returns the fragments in the value of `tool_calls`. Lists inside the list are accepted. `listed`: false if the value
-/// is an object, which is either one call or calls with numbers as keys.
+/// Returns the fragments in the value of `tool_calls`. Nested lists are accepted. `listed`: false if the value is an
+/// object, which is either one call or contains calls under numeric keys.
 pub(crate) fn fragments<'a>(
     entries: &[TypedValue<'a, Call<'a>>],
     listed: bool,
@@ -131,7 +131,7 @@ pub(crate) fn fragments<'a>(
     out
 }
 
-/// Returns the fragment in the legacy `function_call` member. Such a fragment has no index.
+/// Returns the fragment in the legacy `function_call` member. A legacy call has no index.
 pub(crate) fn legacy<'a>(
     function: &Function<'a>,
     notes: &mut Anomalies<'a>,
@@ -152,7 +152,7 @@ pub(crate) fn legacy<'a>(
     out
 }
 
-/// Returns the calls of a delta or message that are used: those in its first list, and the one in `function_call`.
+/// Returns the calls of a delta or message that are used: the calls in its first list, and the call in `function_call`.
 pub(crate) fn main_calls<'a>(
     delta: &Delta<'a>,
     max_index: Option<u64>,
@@ -171,7 +171,7 @@ pub(crate) fn main_calls<'a>(
     out
 }
 
-/// Returns the calls in the other lists of a delta or message.
+/// Returns the calls of a delta or message that `main_calls` does not return.
 pub(crate) fn further_calls<'a>(
     delta: &Delta<'a>,
     max_index: Option<u64>,
@@ -203,8 +203,8 @@ pub(crate) fn is_repeated(legacy: &Fragment<'_>, entries: &[Fragment<'_>]) -> bo
     entries.iter().any(|entry| call_content(entry) == sent)
 }
 
-/// Returns a fragment's name and arguments, with empty values in place of absent ones, so that fragments can be
-/// compared.
+/// Returns the name and the arguments of a fragment for comparison with other fragments. Absent values are returned as
+/// empty values.
 pub(crate) fn call_content<'f>(
     fragment: &'f Fragment<'_>,
 ) -> (&'f str, Option<&'f Text<'f>>, &'f str) {
@@ -215,22 +215,23 @@ pub(crate) fn call_content<'f>(
     )
 }
 
-/// Members of a delta that is itself a call fragment (Snowflake).
+/// Members of a delta that is itself a `tool_use` call fragment (Snowflake).
 static TOOL_USE_FIELDS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| spec::words(spec::fact("chat", "tool_use_fields")));
 /// Members of a `tool_use` object that may contain the arguments, in order of precedence.
 const TOOL_USE_TEXTS: [&str; 3] = ["input", "partial_json", "arguments"];
 
-/// Names that some gateways use instead of `arguments`.
+/// Names that some gateways use in place of `arguments`.
 static OTHER_ARGUMENTS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| spec::words(spec::fact("chat", "other_arguments")));
 
 /// Members of a `tool_use` object that may contain the id, in order of precedence.
 const TOOL_USE_IDS: [&str; 3] = ["tool_use_id", "toolUseId", "id"];
-/// Members whose value is a list in which every object is a call.
+/// Members whose value is a list that contains only calls.
 const TOOL_USE_CALLS: [&str; 2] = ["tool_use", "tool_uses"];
 
-/// Returns true if the delta itself is a call fragment: its type is `tool_use`, or it has a `tool_use` object.
+/// Returns true if the delta itself is a call fragment, because its type is `tool_use` or it contains a `tool_use`
+/// object.
 #[inline]
 pub(crate) fn is_tool_use(delta: &Delta<'_>) -> bool {
     let is_object = |raw: Raw<'_>| raw.kind == Kind::Object;
@@ -239,7 +240,7 @@ pub(crate) fn is_tool_use(delta: &Delta<'_>) -> bool {
             || find(&delta.other_members, "tool_use").is_some_and(is_object))
 }
 
-/// Returns true if the delta has no type but has argument text, so that it can continue the preceding `tool_use` call.
+/// Returns true if the delta can continue the preceding `tool_use` call, because it has argument text but no type.
 pub(crate) fn continues_tool_use(delta: &Delta<'_>) -> bool {
     let is_text = |key| find(&delta.other_members, key).is_some_and(|raw| raw.kind == Kind::String);
     find(&delta.other_members, "type").is_none() && TOOL_USE_TEXTS.into_iter().any(is_text)
@@ -249,7 +250,7 @@ pub(crate) fn is_of_tool_use(member: &Member<'_>) -> bool {
     TOOL_USE_FIELDS.iter().any(|name| member.key.is(name))
 }
 
-/// Returns true if the list in this member may contain calls.
+/// Returns true if the list in the member with this name may contain calls.
 pub(crate) fn is_call_list(member: &Member<'_>) -> bool {
     let names = TOOL_USE_CALLS.iter().chain(&["content_list"]);
     names.into_iter().any(|name| member.key.is(name))
@@ -267,7 +268,7 @@ pub(crate) fn is_typed_tool_use(part: &[Member<'_>]) -> bool {
         .any(|key| present(find(call, key)).is_some())
 }
 
-/// Returns true if a delta or a message has a list in which `tool_use` calls may be found.
+/// Returns true if a delta or message has a list that may contain `tool_use` calls.
 #[inline]
 pub(crate) fn has_list(holder: &Delta<'_>) -> bool {
     let is_list = |raw: Raw<'_>| raw.kind == Kind::Array;
@@ -281,8 +282,8 @@ pub(crate) fn has_list(holder: &Delta<'_>) -> bool {
 
 /// Returns the `tool_use` calls (Snowflake) in a delta or message. These calls have no index.
 ///
-/// `is_call`: true if the holder itself is such a call. If it is false, or if the holder has no members of a call, the
-/// calls in its lists are returned.
+/// `is_call`: true if the object itself is a `tool_use` call. If `is_call` is false, or if the object has no members of
+/// a call, returns the calls in its lists.
 pub(crate) fn tool_uses<'a>(
     holder: &Delta<'a>,
     is_call: bool,
@@ -350,12 +351,12 @@ fn tool_use<'a>(
     Some(out)
 }
 
-/// Returns true if the fragment has no member with arguments, not even empty ones.
+/// Returns true if the fragment has no arguments, not even empty arguments.
 fn lacks_arguments(fragment: &Fragment<'_>) -> bool {
     fragment.arguments.is_none() && fragment.object_arguments.is_none()
 }
 
-/// Returns true if `custom` contains the call. Some gateways add an empty `custom` to the calls of functions
+/// Returns true if the member `custom` contains the call. Some gateways add an empty `custom` to function calls
 /// (<https://github.com/earendil-works/pi/issues/7097>).
 fn has_custom(call: &Call<'_>) -> bool {
     let Some(TypedValue::Read(custom, _)) = &call.custom else {
@@ -398,8 +399,8 @@ fn fragment<'a>(
         Some(TypedValue::Other(raw)) => notes.unless_null(*raw, at.member(wrapper)),
         None => {}
     }
-    // Without a wrapper, the call object itself contains the name and the arguments. For a free-form tool, it contains
-    // the input.
+    // Without a `function` or `custom` object, the call object itself contains the name, and the arguments or, for a
+    // free-form tool, the input.
     if out.name.is_none() {
         out.name = name(call.name, notes, at.member("name"));
     }
@@ -414,7 +415,7 @@ fn fragment<'a>(
         None => false,
     };
     let input = present(find(&call.other_members, "input")).filter(|raw| {
-        // Only the first fragment of a free-form call may have a type.
+        // In a free-form call, the fragments after the first may have no type.
         let bare = kind.is_none() && out.name.is_none() && !wrapped;
         lacks_arguments(&out) && (out.custom || (bare && raw.kind == Kind::String))
     });
@@ -464,9 +465,9 @@ fn fragment<'a>(
     out
 }
 
-/// Returns the member that a gateway sends instead of `arguments`, if its value is an object or a string. `is_wrapped`:
-/// true if the members are those of `function` or `custom`. Otherwise, a string in `input` is not accepted, because it
-/// belongs to a free-form tool.
+/// Returns the member that a gateway sends in place of `arguments`. The value must be an object or a string.
+/// `is_wrapped`: true if the members belong to a `function` or `custom` object. In any other object, a string in
+/// `input` is not accepted, because the string belongs to a free-form tool.
 fn arguments_member<'a>(members: &[Member<'a>], is_wrapped: bool) -> Option<Member<'a>> {
     OTHER_ARGUMENTS.iter().find_map(|name| {
         let may_be_text = is_wrapped || *name != "input";
@@ -481,8 +482,8 @@ fn arguments_member<'a>(members: &[Member<'a>], is_wrapped: bool) -> Option<Memb
     })
 }
 
-/// Returns the index, or the beginning of its JSON text if it is not a valid index. Returns neither if it is absent or
-/// null.
+/// Returns the index of a call, or the beginning of its JSON text if the index is invalid. Both values are `None` if
+/// the index is absent or null.
 fn index(slot: Slot<'_>, max_index: Option<u64>) -> (Option<u32>, Option<&str>) {
     let Some(raw) = present(slot) else {
         return (None, None);
@@ -503,8 +504,8 @@ fn index(slot: Slot<'_>, max_index: Option<u64>) -> (Option<u32>, Option<&str>) 
     }
 }
 
-/// Returns the id as text, or `None` if it is absent, blank, or a placeholder. A numeric id keeps the digits of the
-/// payload.
+/// Returns the id as text, or `None` if it is absent, blank, or a placeholder. A numeric id is returned with the digits
+/// that the payload contains.
 fn id<'a>(slot: Slot<'a>, notes: &mut Anomalies<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
     let raw = present(slot)?;
     if raw.kind == Kind::Number {
@@ -532,7 +533,7 @@ pub(crate) fn not_blank(word: &str) -> bool {
     !word.trim_matches(is_white).is_empty()
 }
 
-/// Returns the string, or `None` if `good` rejects it. Any other type is reported as an anomaly.
+/// Returns the string, or `None` if the function `good` rejects it. A value of another type is reported as an anomaly.
 fn word<'a>(
     raw: Raw<'a>,
     notes: &mut Anomalies<'a>,
@@ -549,8 +550,8 @@ fn word<'a>(
     good.then_some(word)
 }
 
-/// Stores a string as argument text and an object as JSON. Any other value is stored as argument text and classified
-/// later.
+/// Stores a string as argument text and an object as JSON. The JSON of any other value is stored as text, and the
+/// assembler classifies it later.
 fn arguments<'a>(out: &mut Fragment<'a>, slot: Slot<'a>) {
     let Some(raw) = present(slot) else { return };
     match raw.kind {

@@ -1,9 +1,9 @@
 //! Decodes one choice of a Chat chunk: its content, its calls, a complete message, and the finish reason, in this
 //! order.
 //!
-//! The unknown members of a chunk are attached as metadata to the first event that the chunk causes. Call events
-//! contain only their own metadata. If a chunk causes only call events, its metadata is added to the last event of the
-//! choice.
+//! The unknown members of a chunk are attached as metadata to the first event that the chunk causes, unless it is a
+//! call event. Call events contain only the metadata of their call. If a chunk causes only call events, its metadata is
+//! added to the last event of the choice.
 
 use crate::assemble::part::object_merge::Growth;
 use crate::dialect::anomalies::Anomalies;
@@ -68,35 +68,36 @@ use std::collections::HashSet;
 use std::mem;
 use std::sync::LazyLock;
 
-/// Words that gateways send as the finish reason of a choice that has not finished.
+/// Words that gateways send as the finish reason although the choice has not finished.
 static ABSENT_REASONS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| spec::words(spec::fact("chat", "absent_reasons")));
 
 /// Properties of a chunk that affect how its choices are decoded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
-    /// True if the chunk follows a broken document. Then only text, finish reasons, usage, and errors are decoded.
+    /// True if the chunk follows a broken document. In such a chunk, only text, finish reasons, usage, and errors are
+    /// decoded.
     pub(crate) tail: bool,
-    /// True if the id differs from that of the previous chunk and the policy restarts a choice on a new id.
+    /// True if the chunk id differs from that of the previous chunk and the policy restarts a choice on a new id.
     pub(crate) new_id: bool,
-    /// True if `object` is `chat.completion`, so that the chunk is a complete response.
+    /// True if the member `object` is `chat.completion`, so that the chunk is a complete response.
     pub(crate) body: bool,
-    /// True if `object` is `chat.completion.chunk` or absent.
+    /// True if the member `object` is `chat.completion.chunk` or absent.
     pub(crate) typed: bool,
-    /// True if a template may be learned from the chunk.
+    /// True if the fast path may learn a template from the chunk.
     pub(crate) learns: bool,
     /// True if a flag in the delta marks its content as reasoning.
     pub(crate) thought: bool,
 }
 
-/// The error found in a decoded choice, and the data from which a template can be learned. Both are optional.
+/// The error in a decoded choice, and the data from which the fast path can learn a template. Both are optional.
 #[derive(Debug, Default)]
 pub(crate) struct ChoiceResult<'a> {
     pub(crate) upstream_error: Option<UpstreamErrorFields<'a>>,
     pub(crate) learnable: Option<LearnableChunk<'a>>,
 }
 
-/// The text and reasoning received so far in a choice that streams `message` instead of `delta`.
+/// The accumulated text and reasoning of a choice that streams `message` instead of `delta`.
 #[derive(Debug)]
 pub(crate) struct MessageDeltas {
     text: Progress,
@@ -124,8 +125,8 @@ impl MessageDeltas {
     }
 }
 
-/// Members of a choice that are not kept: an event contains them, or they would be read as content or calls if they were
-/// written next to an empty delta.
+/// Members of a choice that are not kept. Either an event contains them, or a client would read them as content or
+/// calls if repair wrote them next to an empty delta.
 const NOT_KEPT: [&str; 7] = [
     "logprobs",
     "text",
@@ -152,30 +153,32 @@ pub(crate) struct ChoiceState {
     pub(crate) think: Option<Box<Think>>,
     pub(crate) details: Progress,
     pub(crate) blocks: ThinkingBlocks,
-    /// JSON values of the `audio` member. When the stream ends, they are attached to the last event of the choice.
+    /// JSON values of the `audio` member. At the end of the stream, these values are attached to the last event of the
+    /// choice.
     pub(crate) audio: Vec<String>,
     pub(crate) audio_size: Growth,
-    /// True if files or annotations arrived in deltas. A complete message only repeats them, so its own are ignored.
+    /// True if files or annotations arrived in deltas. A complete message only repeats the files and annotations, so
+    /// those in the message are ignored.
     pub(crate) attached: bool,
-    /// True once repeated reasoning has been reported. It is reported only once, because a gateway that repeats
-    /// reasoning does so in every chunk.
+    /// True once repeated reasoning has been reported. Repeated reasoning is reported only once, because a gateway that
+    /// repeats reasoning repeats it in every chunk.
     pub(crate) repeat_reported: bool,
-    /// Names of the members that contained the most recent reasoning. Recorded only for repair.
+    /// Names of the members that contained the most recent reasoning. The names are recorded only for repair.
     reasoning_fields: Vec<&'static str>,
-    /// The half of a surrogate pair at the end of the last `reasoning_details`, as a JSON escape. Recorded only for
-    /// repair.
+    /// The half of a surrogate pair at the end of the last `reasoning_details`, as a JSON escape. It is recorded only
+    /// for repair.
     pub(crate) half: Option<String>,
     /// True if `reasoning_fields` or `kept` has changed since the last chunk.
     pub(crate) has_new_fields: bool,
-    /// The unknown members of the last choice and its delta. Recorded only for repair.
+    /// The unknown members of the last choice and its delta. They are recorded only for repair.
     kept: LazyBox<KeptMembers>,
-    /// True once the choice has text, reasoning, a file, or a call. A restart discards them.
+    /// True once the choice has text, reasoning, a file, or a call. A restart clears this flag.
     pub(crate) has_text: bool,
-    /// True once a delta contained a `tool_use` call. Later deltas without a type may continue this call.
+    /// True once a delta contained a `tool_use` call. A later delta without a type may continue the `tool_use` call.
     pub(crate) uses_tool: bool,
     pub(crate) legacy_form: LegacyForm,
     pub(crate) side_calls: SideCalls,
-    /// Set if the choice streams `message` instead of `delta`.
+    /// Present if the choice streams `message` instead of `delta`.
     pub(crate) messages: Option<Box<MessageDeltas>>,
     pub(crate) readers: Readers,
 }
@@ -227,7 +230,7 @@ impl ChoiceState {
         notes.report(wire)?;
         if delta.is_some_and(|(_, raw)| raw.kind == Kind::String && is_filled(Some(raw))) {
             let at = at.member("delta");
-            wire.out.diagnose(Code::SHAPE, None, &at.text())?; // it is read as text
+            wire.out.diagnose(Code::SHAPE, None, &at.text())?; // a string is decoded as text
         }
         if let Some((delta, _)) = delta {
             self.readers
@@ -254,8 +257,8 @@ impl ChoiceState {
                 && legacy_text(choice).is_none()
                 && !self.kept.is_blank()
             {
-                // The chunk is rewritten with these members, because it has no delta. The new delta also contains the
-                // role.
+                // Repair rewrites the chunk with the recorded members, because the chunk has no delta. The new delta
+                // also contains the role.
                 self.readers
                     .begin(wire.out, self.index, &Delta::default(), true);
             }
@@ -331,7 +334,7 @@ impl ChoiceState {
         }
         if let Some((message, raw)) = message.filter(|(_, raw)| !reading.tail && has_members(*raw))
         {
-            // Some gateways repeat every delta, or all deltas so far, in a message.
+            // Some gateways repeat every delta, or all earlier deltas, in `message`.
             let absent = !matches!(&choice.delta, Some(TypedValue::Read(..)))
                 && choice.delta.as_ref().is_none_or(
                     |walk| matches!(walk, TypedValue::Other(raw) if raw.kind == Kind::Null),
@@ -427,8 +430,9 @@ impl ChoiceState {
         })
     }
 
-    /// Stores the calls from the other places of a payload, if they do not repeat its usual calls. Returns true if the
-    /// payload contains such calls. `reads_message`: false if the message is not read.
+    /// Stores the calls that a payload contains in unusual places, unless they repeat the calls in the usual place.
+    /// Returns true if an unusual place of the payload contains calls. `reads_message`: false if the message is not
+    /// decoded.
     fn compare_others(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -469,7 +473,7 @@ impl ChoiceState {
         Ok(true)
     }
 
-    /// Records that the next payload has no unknown members of the choice.
+    /// Clears the record of the choice's unknown members, because the next payload contains none.
     pub(crate) fn forget_members(&mut self, out: &mut Output<'_>) {
         if !self.kept.is_blank() {
             *self.kept = KeptMembers::default();
@@ -538,8 +542,9 @@ impl ChoiceState {
         }
     }
 
-    /// Returns true if `message` must be decoded as a delta. This does not apply to a complete body, a message after
-    /// streamed deltas, a first message that ends the choice, and a last message that repeats the whole text.
+    /// Returns true if `message` must be decoded as a delta. Four kinds of message are not decoded as deltas: a
+    /// complete body, a message after streamed deltas, a first message that ends the choice, and a last message that
+    /// repeats the whole text.
     fn continues(&mut self, message: &Delta<'_>, is_final: bool, reading: Reading) -> bool {
         if reading.body || (self.messages.is_none() && (is_final || self.has_text)) {
             return false;
@@ -549,7 +554,8 @@ impl ChoiceState {
         !(is_final && content.is_some_and(|content| seen.repeated_by(&content)))
     }
 
-    /// Emits the text held by the `<think>` splitter, and the collected audio. Called before the stream closes.
+    /// Emits the text that the `<think>` splitter holds back, and the collected audio. This method is called before the
+    /// stream closes.
     pub(crate) fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if let Some(think) = &mut self.think {
             emit_released(wire, self.index, think.end(), None)?;
@@ -690,8 +696,8 @@ impl ChoiceState {
         }))
     }
 
-    /// Emits the content of a delta. `closes`: true if the delta ends the choice or contains a call. The content of
-    /// such a delta may repeat the whole text (AM9).
+    /// Emits the content of a delta. `closes`: true if the delta ends the choice or contains a call. Only a delta that
+    /// closes may repeat earlier text. Such a delta may repeat the whole text of the choice (AM9).
     fn content(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -727,7 +733,8 @@ impl ChoiceState {
             .try_for_each(|piece| self.piece(wire, piece, Some(pending_metadata)))
     }
 
-    /// Returns true if a text repeats all text of its channel and the policy drops such a repetition (AM9).
+    /// Returns true if a text repeats all text of its channel and the policy drops a repetition of the whole text
+    /// (AM9).
     fn restates(&self, wire: &DecodeContext<'_, '_>, channel: Channel, text: &Text<'_>) -> bool {
         wire.out.config.policy.switches.drop_restated_content
             && wire.assembler.restates(self.index, channel, text)
@@ -740,7 +747,7 @@ impl ChoiceState {
 /// call arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LegacyForm {
-    /// No name has been sent in `function_call` yet.
+    /// No `function_call` has contained a name yet.
     Unknown,
     /// `function_call` repeats a call in `tool_calls`. If both were decoded, the call would run twice.
     Repeated,
@@ -748,11 +755,11 @@ pub(crate) enum LegacyForm {
     Own,
 }
 
-/// Returns the call fragments in a delta or a message. The fragment in `function_call` comes last; it is omitted if it
-/// repeats a call in `tool_calls`.
+/// Returns the call fragments in a delta or a message. The fragment in `function_call` comes last. This fragment is
+/// omitted if it repeats a call in `tool_calls`.
 ///
-/// `streamed`: the choice index and the stored calls of the choice if `delta` is a delta, whose `function_call` may
-/// repeat a call from an earlier delta; `None` if it is a complete message.
+/// `streamed`: `None` for a complete message. For a delta, it contains the choice index and the stored calls of the
+/// choice, because the `function_call` of a delta may repeat a call from an earlier delta.
 pub(crate) fn fragments<'a>(
     wire: &mut DecodeContext<'_, '_>,
     form: &mut LegacyForm,
@@ -813,8 +820,8 @@ pub(crate) fn fragments<'a>(
 
 type Object<'c, 'a> = (&'c Delta<'a>, Raw<'a>);
 
-/// Returns a delta or message and its raw text, or `None` if it is not an object. Any other value except null is
-/// recorded as an anomaly.
+/// Returns a delta or message and its raw text, or `None` if it is not an object. A value of another type, except null,
+/// is recorded as an anomaly.
 fn object<'c, 'a>(
     walk: Option<&'c TypedValue<'a, Box<Delta<'a>>>>,
     notes: &mut Anomalies<'a>,
@@ -829,8 +836,8 @@ fn object<'c, 'a>(
     }
 }
 
-/// Returns the finish reason, and whether it contained a lone surrogate. Returns `None` if both members are absent,
-/// blank, or a word that means "none".
+/// Returns the finish reason, and whether it contained a lone surrogate. Returns `None` if `finish_reason` and
+/// `finishReason` are absent, blank, or a word such as `null`.
 fn finish<'a>(
     choice: &Choice<'a>,
     notes: &mut Anomalies<'a>,
@@ -860,10 +867,10 @@ fn finish<'a>(
 
 /// Metadata for the first event of a choice in a chunk.
 pub(crate) struct PendingMetadata<'c, 'a> {
-    /// Metadata of the chunk, which its choices share. It is attached to the first event of any choice.
+    /// Metadata of the chunk, which its choices share. This metadata is attached to the first event of any choice.
     pub(crate) chunk: &'c mut ExtraFields<'a>,
-    /// Metadata of the choice, and of its delta and message. If a key occurs at several levels, the inner value is
-    /// used.
+    /// Metadata of the choice, and of its delta and message. If a key occurs at several levels, the value at the
+    /// innermost level is used.
     pub(crate) own: ExtraFields<'a>,
     pub(crate) text: Option<String>,
 }
@@ -887,8 +894,8 @@ impl PendingMetadata<'_, '_> {
 }
 
 impl ChoiceState {
-    /// Emits the reasoning of a delta: its text, its signature, and the content of `reasoning_details`. `closes`: as for
-    /// `content`. The reasoning may then repeat the whole reasoning (AM9).
+    /// Emits the reasoning of a delta: its text, its signature, and the content of `reasoning_details`. `closes`: as in
+    /// `content`. If `closes` is true, the delta may repeat the whole reasoning of the choice (AM9).
     pub(crate) fn thought<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -944,7 +951,7 @@ impl ChoiceState {
             divided.clear();
             (whole, repeated) = (Text::default(), true);
         }
-        // Clients would append the repeated text.
+        // Repeated details are not kept unless they are sealed, because clients would append the repeated text.
         let is_kept = |details: &&Details<'_>| !begins_again || details.is_sealed();
         let kept = details.as_ref().filter(is_kept);
         self.keep_reasoning(wire.out, names, kept, !whole.is_empty());
@@ -976,7 +983,7 @@ impl ChoiceState {
         Ok(())
     }
 
-    /// Emits the rest of a block, and its signature or encrypted content.
+    /// Emits the remaining text of a reasoning block, and its signature or encrypted content.
     pub(crate) fn end_block(
         &self,
         wire: &mut DecodeContext<'_, '_>,
@@ -996,7 +1003,7 @@ impl ChoiceState {
         assembler.end_reasoning(wire.out, index, signature, encrypted)
     }
 
-    /// Records for the repair stage which members contained the reasoning of a delta.
+    /// Records which members contained the reasoning of a delta. The repair stage uses this record.
     pub(crate) fn keep_reasoning(
         &mut self,
         out: &mut Output<'_>,
@@ -1025,8 +1032,8 @@ impl ChoiceState {
         }
     }
 
-    /// Emits the signature, the encrypted content, and the JSON of `reasoning_details`. Clients must send them back in
-    /// a later turn.
+    /// Emits the signature, the encrypted content, and the JSON of `reasoning_details`. A client must send these values
+    /// back in a later turn.
     pub(crate) fn attributes(
         &self,
         wire: &mut DecodeContext<'_, '_>,
@@ -1100,7 +1107,8 @@ impl ChoiceState {
     }
 }
 
-/// Emits the text and reasoning that the `<think>` splitter has released, and reports the anomalies that it found.
+/// Emits the text and reasoning that the `<think>` splitter has released, and reports the anomalies that the splitter
+/// found.
 pub(crate) fn emit_released(
     wire: &mut DecodeContext<'_, '_>,
     index: i32,
@@ -1141,7 +1149,7 @@ pub(crate) fn emit_released(
     Ok(())
 }
 
-/// Returns the lists in a delta that are kept as sent, although events contain most of their content.
+/// Returns the lists in a delta that are kept unchanged, although events contain most of their content.
 fn own_lists<'a>(delta: &Delta<'a>) -> impl Iterator<Item = Member<'a>> + use<'a> {
     let lists = [("annotations", delta.annotations), ("images", delta.images)];
     lists.into_iter().filter_map(|(raw, slot)| {
@@ -1158,15 +1166,15 @@ fn has_own_lists(delta: &Delta<'_>) -> bool {
     own_lists(delta).next().is_some()
 }
 
-/// Returns true if the delta is not part of the answer. Some gateways run tools themselves and stream the results, or send
-/// the prompt back. Only the assistant calls tools, so a delta with calls has the wrong role, unless the id in it shows
-/// that it contains the result of a call.
+/// Returns true if the delta does not belong to the answer. Some gateways run tools themselves and stream the results,
+/// or send the prompt back. Only the assistant calls tools, so a delta with calls has the wrong role, unless a
+/// `tool_call_id` shows that the delta contains the result of a call.
 fn is_of_other_role(delta: &Delta<'_>) -> bool {
     delta.role.is_some_and(is_other_role)
         && (!delta.has_calls() || is_filled(find(&delta.other_members, "tool_call_id")))
 }
 
-/// Returns true if the role is that of a tool, a function, a user, or a system or developer message.
+/// Returns true if the role is `tool`, `function`, `user`, `system`, or `developer`.
 fn is_other_role(role: Raw<'_>) -> bool {
     let others = ["tool", "function", "user", "system", "developer"];
     others.iter().any(|other| is_string(Some(role), other))

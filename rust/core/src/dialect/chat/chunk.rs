@@ -1,4 +1,4 @@
-//! Decodes one chunk: first the members that describe the response, then the choices in order, then the usage.
+//! Decodes one chunk in this order: the members that describe the response, the choices, and the usage.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -43,7 +43,7 @@ use std::mem;
 
 impl Chat {
     /// Decodes the members of a chunk. Returns the first error in a choice, or `None`. `around`: the other members of
-    /// an envelope that contains the chunk.
+    /// the envelope, if the chunk is in an envelope.
     pub(crate) fn chunk<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -66,7 +66,7 @@ impl Chat {
             let groq_usage = groq.and_then(|groq| find(&members(groq), "usage"));
             self.keep(wire.out, chunk, groq_usage);
         }
-        // True if a later chunk that matches a template of this one would affect only its choice.
+        // True if a later chunk that matches a template of this chunk would affect only its choice.
         let plain = self.started
             && fresh.is_empty()
             && present(chunk.error).is_none()
@@ -91,8 +91,8 @@ impl Chat {
             body: is_string(chunk.object, "chat.completion"),
             typed: chunk.object.is_none() || is_string(chunk.object, "chat.completion.chunk"),
             thought: false,
-            // No template is learned from a chunk without `object` during repair, because `object` must be added to
-            // every such chunk.
+            // During repair, the fast path does not learn a template from a chunk without `object`, because repair must
+            // add `object` to every such chunk.
             learns: plain && self.cache.should_learn() && !(untyped && wire.out.wants_wire_facts()),
         };
         let mut upstream_error = None;
@@ -158,14 +158,14 @@ impl Chat {
         Ok(upstream_error)
     }
 
-    /// Records the unknown members of a chunk for the repair stage, and whether it has choices, a finish reason, or
-    /// usage. `groq_usage`: the usage in `x_groq`.
+    /// Records the unknown members of a chunk for the repair stage, and whether the chunk has choices, a finish reason,
+    /// or usage. `groq_usage`: the usage in `x_groq`.
     fn keep(&mut self, out: &mut Output<'_>, chunk: &Chunk<'_>, groq_usage: Slot<'_>) {
         let choices = match &chunk.choices {
             Some(TypedValue::Read(choices, _)) => choices.as_slice(),
             _ => &[],
         };
-        // The choice that was added for calls of the chunk comes last.
+        // If a choice was added for the calls of the chunk, it is the last choice.
         let sent = choices.len() - usize::from(chunk.has_added_choice);
         let choices = choices.get(..sent).unwrap_or_default();
         let read = || {
@@ -205,7 +205,8 @@ impl Chat {
         }
     }
 
-    /// Returns true if the policy restarts a choice on a new id and the chunk's id differs from the last one (AM10).
+    /// Returns true if the policy restarts a choice on a new id and the chunk's id differs from that of the previous
+    /// chunk (AM10).
     fn id_changed(&mut self, wire: &DecodeContext<'_, '_>, chunk: &Chunk<'_>) -> bool {
         if !wire.out.config.policy.switches.restart_on_new_stream_id {
             return false;
@@ -221,8 +222,8 @@ impl Chat {
         changed
     }
 
-    /// Returns the state of the choice with the index `sent`. If the index is missing or invalid, the position in the
-    /// list is used.
+    /// Returns the state of the choice with the index `sent`. If the index of the element is missing or invalid, its
+    /// position in the list is used instead.
     fn choice<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -268,13 +269,13 @@ impl Chat {
                 let position = self.choices.push(ChoiceState::new(index, inline_reasoning));
                 let lowest = self.lowest.unwrap_or(index);
                 self.lowest = Some(lowest.min(index));
-                // Open the choice now, so that it is also closed if it has no output.
+                // Open the choice now, so that it is closed even if it has no output.
                 wire.assembler
                     .text(wire.out, index, Text::default(), None)?;
                 position
             }
         };
-        // Cannot fail, because the choice was just found or added.
+        // The lookup cannot fail, because the choice was just found or added.
         self.choices
             .get_mut(at)
             .ok_or_else(|| Fault::new(Class::Internal, "internal"))
@@ -282,7 +283,7 @@ impl Chat {
 }
 
 /// Returns the keys of an object whose keys are numbers and whose values are choices. Returns no keys if the object is
-/// itself a choice.
+/// a choice itself.
 fn numbered_keys(choices: Raw<'_>) -> Vec<Cow<'_, str>> {
     if choices.kind != Kind::Object {
         return Vec::new();
@@ -300,7 +301,7 @@ fn created(chunk: &Chunk<'_>) -> Option<i64> {
     integer(number)
 }
 
-/// Sets the fields that the start event lacked. `tail`: as for `start`.
+/// Sets the fields that the start event lacked. `tail`: as in `start`.
 fn complete_start(wire: &mut DecodeContext<'_, '_>, chunk: &Chunk<'_>, tail: bool) -> ParseResult {
     let word = |slot: Slot<'_>| {
         let word = present(slot).and_then(string)?;
@@ -317,8 +318,8 @@ fn complete_start(wire: &mut DecodeContext<'_, '_>, chunk: &Chunk<'_>, tail: boo
     )
 }
 
-/// Emits the response's start event from its first chunk. `tail`: true if the chunk follows a broken document; its id
-/// is omitted then, because it may be wrong.
+/// Emits the start event of the response, using the first chunk. `tail`: true if the chunk follows a broken document.
+/// Its id is then omitted, because it may be the id of another response.
 fn start<'a>(
     wire: &mut DecodeContext<'_, '_>,
     chunk: &Chunk<'a>,

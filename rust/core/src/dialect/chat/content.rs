@@ -1,7 +1,7 @@
-//! Splits content into typed pieces. Content is a string, a part, or a list of parts (Mistral and multimodal gateways).
-//! Also decodes `images` members and structured reasoning.
+//! Splits the content of a delta or message into typed pieces. Content is a string, a part, or a list of parts (Mistral
+//! and multimodal gateways). This module also decodes `images` members and structured reasoning.
 //!
-//! Parts of documented shapes are decoded. Any other part is kept as sent.
+//! Parts with a documented shape are decoded. Any other part is kept unchanged.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -28,7 +28,7 @@ pub(crate) enum ContentPiece<'a> {
     Thought(Text<'a>),
     Refused(Text<'a>),
     File(File<'a>),
-    /// The signature of the preceding reasoning. Clients must send it back in a later turn.
+    /// The signature of the preceding reasoning. A client must send the signature back in a later turn.
     Signature(Cow<'a, str>),
     /// The JSON of a part with an unknown type.
     Unread(Raw<'a>),
@@ -47,8 +47,8 @@ pub(crate) struct File<'a> {
 }
 
 impl File<'_> {
-    /// Returns the media type, the data, and the URL. A base64 `data:` URL is split into media type and data; otherwise
-    /// only the URL is set.
+    /// Returns the media type, the data, and the URL. A base64 `data:` URL is split into media type and data. For any
+    /// other URL, only the URL is returned.
     pub(crate) fn fields(&self) -> (Option<&str>, Option<&str>, Option<&str>) {
         let embedded = self
             .url
@@ -70,7 +70,7 @@ const REASONING_TYPES: [&str; 4] = ["reasoning", "reasoning_text", "summary_text
 /// Members that may contain reasoning text, in order of precedence.
 const REASONING_MEMBERS: [&str; 5] = ["thinking", "reasoning", "summary", "content", "text"];
 
-/// Returns the pieces of content: a string, a single part, or a list of parts. Empty texts are omitted.
+/// Splits content into pieces. The content is a string, a single part, or a list of parts. Empty texts are omitted.
 pub(crate) fn read<'a>(
     slot: Slot<'a>,
     notes: &mut Anomalies<'a>,
@@ -109,7 +109,7 @@ pub(crate) fn read<'a>(
     pieces
 }
 
-/// Turns text into reasoning.
+/// Converts a text piece into a reasoning piece.
 pub(crate) fn think(pieces: &mut [ContentPiece<'_>]) {
     for piece in pieces {
         if let ContentPiece::Shown(text) = piece {
@@ -125,8 +125,8 @@ pub(crate) struct Structured<'a> {
     pub(crate) signature: Option<Cow<'a, str>>,
 }
 
-/// Returns the text and the last signature of reasoning that is an object or a list of objects. Returns `None` if it
-/// has neither.
+/// Returns the text and the last signature of reasoning that is an object or a list of objects. Returns `None` if the
+/// reasoning has no text and no signature.
 pub(crate) fn structured<'a>(raw: Raw<'a>, notes: &mut Anomalies<'a>) -> Option<Structured<'a>> {
     let entries = match raw.kind {
         Kind::Array => items(raw),
@@ -166,7 +166,7 @@ fn part<'a>(raw: Raw<'a>, pieces: &mut Vec<ContentPiece<'a>>, notes: &mut Anomal
     } else if let Some(text) = member("text").and_then(text) {
         pieces.push(ContentPiece::Shown(text));
     } else if !is_typed_tool_use(&part) {
-        // `calls` decodes tool calls in content.
+        // The module `calls` decodes tool calls in content.
         pieces.push(image(&part, notes).map_or(ContentPiece::Unread(raw), ContentPiece::File));
     }
 }
@@ -187,7 +187,8 @@ fn reasoning_part<'a>(
     }
 }
 
-/// Returns the texts of the first reasoning member that has any. Returns `None` if the part has no reasoning member.
+/// Returns the texts of the first reasoning member that contains text. Returns `None` if the part has no reasoning
+/// member.
 fn reasoning_texts<'a>(part: &[Member<'a>]) -> Option<Vec<Text<'a>>> {
     let mut found = None;
     for raw in REASONING_MEMBERS
@@ -226,7 +227,7 @@ fn cleaned<'a>(text: Text<'a>, notes: &mut Anomalies<'a>) -> Cow<'a, str> {
     text
 }
 
-/// Returns the texts in a reasoning value: a string or a list of text parts (Mistral, Databricks).
+/// Returns the texts in a reasoning value, which is a string or a list of text parts (Mistral, Databricks).
 fn texts(raw: Raw<'_>) -> Vec<Text<'_>> {
     match raw.kind {
         Kind::Array => items(raw)
@@ -279,8 +280,8 @@ fn image<'a>(entry: &[Member<'a>], notes: &mut Anomalies<'a>) -> Option<File<'a>
     })
 }
 
-/// Joins several texts. Adjacent halves of a surrogate pair form one character; halves at the outer ends are kept as
-/// halves.
+/// Joins several texts. Adjacent halves of a surrogate pair form one character. Halves at the beginning and the end of
+/// the whole text are kept as halves.
 pub(crate) fn concat<'a>(mut texts: Vec<Text<'a>>) -> Text<'a> {
     if texts.len() < 2 {
         return texts.pop().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Finds the error in a chunk, and recognizes documents that are themselves an error.
+//! Finds the error in a chunk, and recognizes documents that are errors themselves.
 
 use crate::dialect::chat::read::Chunk;
 use crate::dialect::chat::read::Document;
@@ -20,7 +20,7 @@ use crate::json::members::present;
 use crate::json::members::string;
 
 impl<'a> UpstreamErrorFields<'a> {
-    /// Returns the error in a choice or its delta, or `None` if the value is empty, such as `""` or `{}`.
+    /// Returns the `error` of a choice or its delta, or `None` if its value is empty, such as `""` or `{}`.
     pub(crate) fn of_choice(error: Slot<'a>) -> Option<UpstreamErrorFields<'a>> {
         error
             .filter(|raw| !is_empty_value(*raw))
@@ -49,8 +49,8 @@ impl<'a> UpstreamErrorFields<'a> {
     }
 }
 
-/// Returns true if the body of a response reports an error: it has a message with a code, or only a message. The body
-/// is not an event stream and matches no dialect.
+/// Returns true if the body of a response reports an error, because it has a message with a code, or only a message.
+/// Called for a body that is not an event stream and matches no dialect.
 pub(crate) fn is_error_body(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;

@@ -1,4 +1,4 @@
-//! Decodes a complete message, which is sent at the end of a stream or instead of one.
+//! Decodes a complete message, which gateways send at the end of a stream or instead of a stream.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -21,7 +21,7 @@ use crate::json::Text;
 use crate::model::delta::Message;
 
 impl ChoiceState {
-    /// Compares a complete message with the streamed content, and emits what was not streamed.
+    /// Compares a complete message with the streamed content, and emits the content that was not streamed.
     pub(crate) fn message<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -98,7 +98,7 @@ impl ChoiceState {
                 self.end_block(wire, block, None)?;
             }
         }
-        // Emit the attributes of reasoning first, because the message opens and closes its parts.
+        // Emit the attributes of the reasoning first, because `message` opens and closes the parts.
         if let Some(details) = &details {
             self.attributes(wire, details)?;
         }
@@ -124,7 +124,7 @@ impl ChoiceState {
 }
 
 /// Moves the text in `<think>` tags from the content of a complete message to its reasoning. Lone surrogates are
-/// replaced, because no text follows that could complete them.
+/// replaced, because no later text can complete them.
 fn split_think_tags(whole: &mut Message<'_>, notes: &mut Anomalies<'_>) {
     let Some(content) = whole.content.take() else {
         return;

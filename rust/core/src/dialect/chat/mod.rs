@@ -1,9 +1,9 @@
 //! Decodes OpenAI Chat Completions chunks into wire deltas.
 //!
-//! A payload is first parsed as a whole (`read`). Then its content is passed to the assembler in wire order: the
-//! members that describe the response, each choice (reasoning, text, refusal, files, calls, a complete message, the
-//! finish reason), the usage, and the errors. Payloads that match the template of an earlier payload are not parsed
-//! (`fastpath/chat`). The assembler determines which call a fragment belongs to.
+//! The module `read` first parses the whole payload. The decoder then passes the content to the assembler in this
+//! order: the members that describe the response, each choice (reasoning, text, refusal, files, calls, a complete
+//! message, the finish reason), the usage, and the errors. A payload that matches the template of an earlier payload is
+//! not parsed (`fastpath/chat`). The assembler determines which call a fragment belongs to.
 
 pub(crate) mod attachments;
 pub(crate) mod calls;
@@ -65,18 +65,19 @@ pub(crate) struct Chat {
     started: bool,
     last_seen: LastSeen,
     choices: List<ChoiceState>,
-    /// The lowest index of any choice so far. Chunk metadata that no event contains is added to this choice.
+    /// The lowest index of any choice that has arrived. Chunk metadata that no event contains is added to this choice.
     lowest: Option<i32>,
     /// Indexes of the choices that were merged into the first choice (AM11).
     merged: Set<i32>,
-    /// The id of the last chunk. Stored only if the policy restarts a choice on a new id.
+    /// The id of the last chunk. The id is stored only if the policy restarts a choice on a new id.
     last_id: Option<String>,
-    /// The last record of a chunk that the repair stage received.
+    /// The most recent chunk record that the repair stage received.
     kept: KeptChunk,
     cache: Cache,
 }
 
-/// The unknown members of a chunk, and whether it had choices. Repair is informed only if either changes.
+/// The unknown members of a chunk, and whether the chunk had choices. The repair stage receives a new record only if
+/// either of them changes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeptChunk {
     members: String,
@@ -86,7 +87,7 @@ pub(crate) struct KeptChunk {
 impl Chat {
     pub(crate) fn new(config: &Config, caching: bool) -> Chat {
         let switches = &config.policy.switches;
-        // With these options, a chunk that equals an earlier one may have a different effect.
+        // With these options, two identical chunks may have different effects.
         let unsteady = config.policy.inline_reasoning
             || switches.restart_on_new_stream_id
             || switches.merge_choices;
@@ -102,7 +103,7 @@ impl Chat {
         }
     }
 
-    /// Decodes up to `most` complete events that contain only text and match the template of the event before them.
+    /// Decodes up to `most` complete events that contain only text and match the template of the preceding event.
     /// Returns an empty result if the first event does not match.
     #[inline]
     pub(crate) fn similar_events(
@@ -115,7 +116,7 @@ impl Chat {
             return WholeEvents::default();
         };
         let (choice, out) = (template.choice, &mut *wire.out);
-        // For only one or two events, the preparation would cost more than it saves.
+        // If the input has only one or two events, the preparation costs more than it saves.
         let is_short = input.len() < template.event_length() * 3;
         if is_short || !out.takes_rows() || !wire.assembler.awaits_text(out, choice) {
             return WholeEvents::default();
@@ -232,7 +233,7 @@ impl Chat {
         no_chunk(wire, payload)
     }
 
-    /// Reports a payload that is not JSON as an error from the upstream.
+    /// Reports a payload that is not JSON as an upstream error.
     pub(crate) fn text(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -246,14 +247,14 @@ impl Chat {
         )
     }
 
-    /// Emits the text and audio that each choice holds back. Called before the stream closes.
+    /// Emits the text and audio that each choice holds back. This method is called before the stream closes.
     pub(crate) fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.choices
             .iter_mut()
             .try_for_each(|choice| choice.flush(wire))
     }
 
-    /// Records that no members of choices are left to write, because a payload without choices follows.
+    /// Clears the records of the choices' unknown members, because the next payload has no choices.
     pub(crate) fn forget_members(&mut self, out: &mut Output<'_>) {
         for choice in self.choices.iter_mut() {
             choice.forget_members(out);
@@ -320,14 +321,14 @@ impl Chat {
     }
 }
 
-/// Emits an unknown payload. Repair removes it, because openai-node and the AI SDK raise on such a payload.
+/// Emits an unknown payload. Repair removes the payload, because openai-node and the AI SDK raise an exception for it.
 fn no_chunk(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
     wire.out.leave_out("no_choices");
     unknown(wire, payload)
 }
 
-/// Emits the content of a payload that matches a template. Returns false if the payload must be parsed; nothing has
-/// been emitted in that case.
+/// Emits the content of a payload that matches a template. If the payload must be parsed, returns false and emits
+/// nothing.
 fn emit_match(
     wire: &mut DecodeContext<'_, '_>,
     template: &Template,

@@ -19,13 +19,14 @@ use crate::json::members::is_string;
 use crate::json::members::present;
 use crate::json::members::string;
 
-/// A chunk and its JSON, which was the value of `data` in an envelope.
+/// A chunk and its JSON, taken from the member `data` of an envelope.
 pub(crate) struct Wrapped<'a> {
     pub(crate) chunk: Chunk<'a>,
     pub(crate) raw: Raw<'a>,
 }
 
-/// Returns the chunk in the envelope `{"data":{"choices":…}}`, or `None` if the document is a chunk or contains none.
+/// Returns the chunk in the envelope `{"data":{"choices":…}}`. Returns `None` if the document is a chunk itself or has
+/// no such envelope.
 pub(crate) fn wrapped<'a>(chunk: &Chunk<'a>, max_depth: Option<u64>) -> Option<Wrapped<'a>> {
     if chunk.is_chunk() {
         return None;
@@ -37,7 +38,7 @@ pub(crate) fn wrapped<'a>(chunk: &Chunk<'a>, max_depth: Option<u64>) -> Option<W
     }
 }
 
-/// Returns the object and its JSON if the value is an array whose first element is an object with `error`.
+/// If the value is an array whose first element is an object with `error`, returns that object and its JSON.
 pub(crate) fn lone_error<'a>(raw: Raw<'a>, max_depth: Option<u64>) -> Option<(Chunk<'a>, Raw<'a>)> {
     let first = read::first_item(raw).filter(|item| item.kind == Kind::Object)?;
     match read::document(first.text, max_depth) {
@@ -65,8 +66,8 @@ pub(crate) fn is_body(document: &Document<'_>) -> bool {
     whole || may_be_json_line(document)
 }
 
-/// Returns true if the document, which looks like a complete legacy completion, could also be the last chunk of a JSON
-/// Lines stream.
+/// Returns true if a document that looks like a complete legacy completion could also be the last chunk of a JSON Lines
+/// stream.
 pub(crate) fn may_be_json_line(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;
@@ -106,7 +107,7 @@ pub(crate) fn has_usable_data(document: &Document<'_>) -> bool {
     }
 }
 
-/// Returns true if the document is a chunk with an empty list of choices and without an error.
+/// Returns true if the document is a chunk with an empty list of choices and no error.
 pub(crate) fn is_without_output(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;

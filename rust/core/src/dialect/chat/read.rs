@@ -1,7 +1,7 @@
-//! Parses a Chat payload in one pass. Known members are stored in fields, and all others in a list.
+//! Parses a Chat payload in one pass. Known members are stored in fields, and all other members in a list.
 //!
-//! Validates all of the JSON and limits its nesting depth. Does not check most types; the code that uses a member does.
-//! If a key is duplicated, the last value is used.
+//! The parser validates the complete JSON text, and limits its nesting depth. It does not check most types, because the
+//! code that uses a member checks its type. If a key is duplicated, the last value is used.
 
 use crate::dialect::upstream_error::is_empty_value;
 use crate::json::Key;
@@ -28,7 +28,7 @@ impl<'a, T> TypedValue<'a, T> {
     }
 }
 
-/// A value, parsed if it has the expected JSON type.
+/// A JSON value, which is parsed if it has the expected type.
 #[derive(Debug)]
 pub(crate) enum TypedValue<'a, T> {
     /// The parsed value and its raw text.
@@ -42,7 +42,7 @@ pub(crate) enum TypedValue<'a, T> {
 #[derive(Debug)]
 pub(crate) enum Document<'a> {
     Object(Chunk<'a>),
-    /// An array, a string, a number, or a literal.
+    /// An array, a string, a number, `true`, `false`, or `null`.
     Other(Raw<'a>),
 }
 
@@ -53,9 +53,10 @@ pub(crate) struct Chunk<'a> {
     pub(crate) created: Slot<'a>,
     pub(crate) model: Slot<'a>,
     pub(crate) choices: Option<TypedValue<'a, Vec<TypedValue<'a, Choice<'a>>>>>,
-    /// The value of `choices`, if it contains no choices and was replaced by a list for the calls of the chunk.
+    /// The original value of `choices`, if it contained no choices and `choices` now lists the choice for the calls of
+    /// the chunk.
     pub(crate) odd_choices: Slot<'a>,
-    /// True if the chunk has no list of choices, and `choices` was made for its calls.
+    /// True if the chunk has no list of choices, so that `choices` was created for the calls of the chunk.
     pub(crate) lacks_choices: bool,
     /// True if the last choice in `choices` was added for the calls of the chunk.
     pub(crate) has_added_choice: bool,
@@ -74,12 +75,12 @@ pub(crate) struct Choice<'a> {
     pub(crate) index: Slot<'a>,
     pub(crate) delta: Option<TypedValue<'a, Box<Delta<'a>>>>,
     pub(crate) message: Option<TypedValue<'a, Box<Delta<'a>>>>,
-    /// The content of a legacy completion. It is also in `other_members`, because it is an unknown member if the
-    /// choice has a delta or message.
+    /// The text of a legacy completion. `other_members` also contains the text, because `text` is an unknown member if
+    /// the choice has a delta or message.
     pub(crate) text: Slot<'a>,
-    /// Content and calls that are members of the choice, and that the delta and the message lack.
+    /// Content and calls that are members of the choice and are absent from the delta and the message.
     pub(crate) beside: Option<Box<Delta<'a>>>,
-    /// Calls that are members of the chunk, if the choice has none.
+    /// Calls that are members of the chunk, if the choice itself has no calls.
     pub(crate) beside_chunk: Option<Box<Delta<'a>>>,
     /// Calls that are members of the choice or the chunk although the payload also contains calls in the usual place.
     pub(crate) side: Vec<Delta<'a>>,
@@ -90,7 +91,7 @@ pub(crate) struct Choice<'a> {
     pub(crate) other_members: Vec<Member<'a>>,
 }
 
-/// A delta or a complete message. Both have the same members.
+/// A delta or a complete message, which have the same members.
 #[derive(Debug, Default)]
 pub(crate) struct Delta<'a> {
     pub(crate) role: Slot<'a>,
@@ -120,7 +121,8 @@ pub(crate) struct Call<'a> {
     pub(crate) other_members: Vec<Member<'a>>,
 }
 
-/// The object in `function`, `custom`, or the legacy `function_call`. For `custom`, `arguments` is its `input`.
+/// The object in `function`, `custom`, or the legacy `function_call`. For `custom`, the field `arguments` contains the
+/// member `input`.
 #[derive(Debug, Default)]
 pub(crate) struct Function<'a> {
     pub(crate) id: Slot<'a>,
@@ -168,13 +170,13 @@ pub(crate) fn calls(raw: Raw<'_>) -> Vec<TypedValue<'_, Call<'_>>> {
     }
 }
 
-/// Names of the members that contain calls. Some gateways use the names after the first.
+/// Names of the members that contain calls. The API defines the first name. Some gateways use the other names.
 pub(crate) const CALLS: [&str; 3] = [TOOL_CALLS, "toolCalls", "tool_call"];
 const TOOL_CALLS: &str = "tool_calls";
-/// Name of the member that contains one call in the legacy form.
+/// Name of the legacy member that contains one call.
 const LEGACY_CALL: &str = "function_call";
 
-/// The index of a choice that no chunk lists.
+/// The index of the choice that is added for the calls of a chunk.
 const ZERO: Raw<'_> = Raw {
     text: "0",
     kind: Kind::Number,
@@ -191,7 +193,7 @@ impl<'a> Delta<'a> {
     }
 }
 
-/// Returns the calls among unknown members, or `None`. An empty value does not count.
+/// Returns the first of the unknown members that contains calls, or `None`. Members with empty values are ignored.
 fn calls_among<'a>(other_members: &[Member<'a>]) -> Option<Member<'a>> {
     let found = |name: &str| {
         let mut members = other_members.iter().rev();
@@ -201,23 +203,23 @@ fn calls_among<'a>(other_members: &[Member<'a>]) -> Option<Member<'a>> {
     CALLS.into_iter().chain([LEGACY_CALL]).find_map(found)
 }
 
-/// Returns the value of a member if it may contain calls.
+/// Returns the value of a member if the value may contain calls.
 pub(crate) fn filled_member<'a>(other_members: &[Member<'a>], name: &str) -> Slot<'a> {
     find(other_members, name).filter(|raw| may_be_calls(*raw))
 }
 
-/// Returns true for an object or a list that is not empty.
+/// Returns true if the value is a non-empty object or list.
 fn may_be_calls(raw: Raw<'_>) -> bool {
     matches!(raw.kind, Kind::Object | Kind::Array) && !is_empty_value(raw)
 }
 
-/// Returns true if the value may contain text. An empty value does not.
+/// Returns true if the value may contain text, because it is a non-empty string, object, or list.
 fn may_be_content(raw: Raw<'_>) -> bool {
     matches!(raw.kind, Kind::String | Kind::Object | Kind::Array) && !is_empty_value(raw)
 }
 
 impl<'a> Choice<'a> {
-    /// Returns true if the delta, the message, or the members next to them satisfy the condition.
+    /// Returns true if the delta, the message, or the content and calls next to them satisfy the condition.
     fn has(&self, condition: fn(&Delta<'a>) -> bool) -> bool {
         let walked = [&self.delta, &self.message];
         let walked = walked.into_iter().filter_map(|walk| match walk {
@@ -230,8 +232,8 @@ impl<'a> Choice<'a> {
             .any(condition)
     }
 
-    /// Takes content and calls out of the unknown members of the choice. If its delta, its message or its legacy text
-    /// has content, other content stays an unknown member.
+    /// Moves content and calls from the unknown members of the choice to `beside`. If the delta, the message, or the
+    /// legacy text has content, the member `content` of the choice remains an unknown member.
     fn adopt(&mut self) {
         let is_absent = |slot: Slot<'_>| present(slot).is_none();
         let is_legacy = self.text.is_some()
@@ -262,8 +264,9 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Takes the calls out of unknown members of the choice or its chunk. Returns those in the first list and in
-    /// `function_call` as members of a delta, unless the choice has calls. The others are added to `side`.
+    /// Removes the calls from the unknown members of the choice or its chunk. Unless the choice already has calls,
+    /// returns the calls in the first list and in `function_call` as members of a delta. Adds all other calls to
+    /// `side`.
     fn take_calls(&mut self, other_members: &mut Vec<Member<'a>>) -> Option<Delta<'a>> {
         let has_calls = self.has(Delta::has_calls);
         let mut lists = Vec::new();
@@ -313,8 +316,8 @@ impl<'a> Choice<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Takes the calls out of the unknown members of the chunk. They belong to the choice with the index 0, which is
-    /// added if it is missing.
+    /// Moves the calls from the unknown members of the chunk to the choice with the index 0. If the chunk does not list
+    /// this choice, it is added.
     fn adopt_calls(&mut self) {
         let Some(found) = calls_among(&self.other_members) else {
             return;
@@ -352,7 +355,8 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Returns the raw text of a member by its name. Cannot find `choices`, which was parsed into a field of its own.
+    /// Returns the raw text of the member with this name. The method cannot return `choices`, because only the parsed
+    /// form of `choices` is stored.
     pub(crate) fn member(&self, name: &str) -> Slot<'a> {
         match name {
             "id" => self.id,
@@ -421,7 +425,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Creates a reader for a value that was already validated.
+    /// Creates a reader for an already validated value.
     fn of(raw: Raw<'a>) -> Reader<'a> {
         Reader {
             text: raw.text,
@@ -494,8 +498,8 @@ impl<'a> Reader<'a> {
         Ok(chunk)
     }
 
-    /// Parses a list of choices. An object is either one choice, or choices with numbers as keys, which is how PHP
-    /// writes some arrays.
+    /// Parses a list of choices. An object is either one choice, or contains choices under numeric keys, because PHP
+    /// writes some arrays in this form.
     fn choices(&mut self) -> Scan<TypedValue<'a, Vec<TypedValue<'a, Choice<'a>>>>> {
         if self.scanner.kind()? != Kind::Object {
             return self.walk(Kind::Array, |reader| reader.list(Self::choice));
@@ -514,7 +518,7 @@ impl<'a> Reader<'a> {
         Ok(TypedValue::Read(choices?, raw))
     }
 
-    /// Parses a delta. A string is the content of a delta that has no other member.
+    /// Parses a delta. A string is treated as the content of a delta without other members.
     fn text_or_delta(&mut self) -> Scan<TypedValue<'a, Box<Delta<'a>>>> {
         if self.scanner.kind()? != Kind::String {
             return self.walk(Kind::Object, Self::delta);
@@ -593,7 +597,7 @@ impl<'a> Reader<'a> {
         Ok(delta)
     }
 
-    /// Parses a list of call objects. One call object without a list is returned as a list with one element.
+    /// Parses a list of call objects. A single call object is returned as a list with one element.
     fn tool_calls(&mut self) -> Scan<TypedValue<'a, Vec<TypedValue<'a, Call<'a>>>>> {
         if self.scanner.kind()? != Kind::Object {
             return self.walk(Kind::Array, |reader| reader.list(Self::call));

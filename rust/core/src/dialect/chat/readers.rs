@@ -1,9 +1,9 @@
-//! Checks Chat chunks against the requirements of official clients, so that repair rewrites the chunks that they would
-//! misread.
+//! Checks Chat chunks against the requirements of official clients, so that repair can rewrite the chunks that these
+//! clients would misread.
 //!
-//! openai-python's `stream()` skips chunks whose `object` is not `chat.completion.chunk`. In other chunks, it requires
-//! a `choices` array in which each choice has a `delta` object, and it merges lists in a delta by `index`. It stores
-//! tool calls in a list, so a new call must have the next index.
+//! openai-python's `stream()` skips chunks whose `object` is not `chat.completion.chunk`. In all other chunks,
+//! openai-python requires a `choices` array in which each choice has a `delta` object. openai-python merges lists in a
+//! delta by `index`. It stores tool calls in a list, so a new tool call must have the next index.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::chat::payload_kind::legacy_text;
@@ -32,10 +32,11 @@ use std::mem;
 /// Finish reasons after which clients run the calls.
 pub(crate) const RUNS_CALLS: [&str; 3] = ["natural", "stop", "tool_calls"];
 
-/// The `object` of legacy Completions. Clients of that API use the token counts of such a chunk.
+/// The `object` of a legacy Completions chunk. Clients of the legacy API use the token counts of such a chunk.
 const LEGACY: &str = "text_completion";
 
-/// Marks a chunk as misread if clients would skip its content, or if it lacks choices or a choice lacks its delta.
+/// Marks a chunk as misread if clients would skip its content, if it has no choices, or if one of its choices has no
+/// delta.
 pub(crate) fn check_chunk(chunk: &Chunk<'_>, notes: &mut Anomalies<'_>) {
     let choices = match &chunk.choices {
         Some(TypedValue::Read(choices, raw)) => {
@@ -71,7 +72,8 @@ pub(crate) fn check_chunk(chunk: &Chunk<'_>, notes: &mut Anomalies<'_>) {
     }
 }
 
-/// Returns true if a chunk has content or usage but no `object`. Repair adds this member without rewriting the chunk.
+/// Returns true if a chunk has content or usage but no `object`. Repair adds `object` without rewriting the rest of the
+/// chunk.
 pub(crate) fn lacks_object(chunk: &Chunk<'_>) -> bool {
     let choices = match &chunk.choices {
         Some(TypedValue::Read(choices, _)) => choices.as_slice(),
@@ -86,7 +88,7 @@ pub(crate) fn lacks_object(chunk: &Chunk<'_>) -> bool {
         && (is_filled(chunk.usage) || choices.iter().any(has_content))
 }
 
-/// Returns true if a choice has a delta, a message, or a finish reason that is not empty. Always false for a legacy
+/// Returns true if a choice has a delta, a message, or a finish reason that is not empty. Returns false for a legacy
 /// choice.
 fn has_content(choice: &TypedValue<'_, Choice<'_>>) -> bool {
     let TypedValue::Read(choice, _) = choice else {
@@ -130,7 +132,7 @@ fn index_of(slot: Slot<'_>) -> Option<i64> {
         .ok()
 }
 
-/// Counters and names that reproduce the lists which clients store for one choice.
+/// Counters and names that model the lists that clients store for one choice.
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
     /// True once a delta of the choice has been received.
@@ -146,9 +148,8 @@ pub(crate) struct Readers {
 }
 
 impl Readers {
-    /// Records the first delta of a choice, and whether it lacks a role; openai-node raises if no delta has one.
-    /// `typed`: true if the chunk has the correct `object` member, or none. Other chunks are not rewritten to add a
-    /// role.
+    /// Records the first delta of a choice, and whether it lacks a role. openai-node raises if no delta has a role.
+    /// `typed`: true if the `object` of the chunk is correct or absent. Repair does not add a role to other chunks.
     #[inline]
     pub(crate) fn begin(
         &mut self,
@@ -166,8 +167,8 @@ impl Readers {
         }
     }
 
-    /// Checks at the end of the choice or the stream whether a call has no arguments. `runs`: true if clients run the
-    /// calls; an empty arguments string is then also an error.
+    /// Checks whether a call has no arguments, at the end of the choice or the stream. `runs`: true if clients run the
+    /// calls. If clients run them, an empty arguments string is also an error.
     #[inline]
     pub(crate) fn end(&mut self, out: &mut Output<'_>, runs: bool) {
         let (bare, blank) = (mem::take(&mut self.bare), mem::take(&mut self.blank));
@@ -188,8 +189,8 @@ impl Readers {
             && index.is_none_or(|index| i64::from(index) < self.calls)
     }
 
-    /// Checks the members of a delta. `typed`: as for `begin`. If it is false, the chunk is also not rewritten to add
-    /// the type of a call.
+    /// Checks the members of a delta. `typed`: the same as in `begin`. If `typed` is false, repair does not add the
+    /// type of a call either.
     pub(crate) fn delta(&mut self, delta: &Delta<'_>, typed: bool, notes: &mut Anomalies<'_>) {
         let is_text = |raw: Raw<'_>| matches!(raw.kind, Kind::String | Kind::Null);
         if delta.content.is_some_and(|raw| !is_text(raw)) {
@@ -223,14 +224,14 @@ impl Readers {
         }
     }
 
-    /// Checks the lists in a member. Clients also merge lists in the objects of a delta.
+    /// Checks the lists in a member of a delta. Clients also merge the lists inside the objects of a delta.
     fn other_member(&mut self, path: &ListPath, raw: Raw<'_>, notes: &mut Anomalies<'_>) {
         if raw.kind == Kind::Array {
             if has_members(raw) {
                 self.filled_list(path, raw, notes);
             }
         } else if raw.kind == Kind::Object && raw.text.contains('[') {
-            // Clients keep the last of several members with one name.
+            // If a member is duplicated, clients keep its last value.
             let last: HashMap<_, _> = members(raw)
                 .into_iter()
                 .map(|member| (member.key.name(), member.raw))
@@ -258,7 +259,7 @@ impl Readers {
         let indexes: Vec<_> = (objects.clone())
             .filter_map(|entry| find(&members(*entry), "index"))
             .collect();
-        // Clients merge a first list if an entry has an index, even one that they cannot use.
+        // Clients merge the entries of a first list if any entry has an index, even an invalid index.
         let merges = !indexes.is_empty();
         let usable = |index: &&Raw<'_>| index_of(Some(**index)).is_some();
         let all = indexes.iter().filter(usable).count() == entries.len();
@@ -335,7 +336,7 @@ impl Readers {
             notes.mark_misread("empty_entry");
         }
         if !self.blank.is_empty() && custom.is_some_and(|custom| is_filled(custom.arguments)) {
-            self.blank.remove(&index); // a free-form call, as only this fragment shows
+            self.blank.remove(&index); // only this fragment shows that the call is free-form
         }
     }
 

@@ -1,6 +1,7 @@
-//! Reads the reasoning in a delta: the first reasoning field with text, `reasoning_details`, and `thinking_blocks`.
+//! Reads the reasoning in a delta from the first reasoning field with text, `reasoning_details`, and `thinking_blocks`.
 //!
-//! Gateways may send the same text in two fields, or all text so far in each delta. Each text is used only once.
+//! Gateways may send the same text in two fields, or send the accumulated text in each delta. Each text is used only
+//! once.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -26,20 +27,23 @@ use std::collections::HashSet;
 use std::mem;
 use std::sync::LazyLock;
 
-/// LiteLLM puts the JSON of a Gemini part that has a signature into the text of a block. Such a part is not reasoning.
+/// LiteLLM writes the JSON of a Gemini part that has a signature into the text of a block. The JSON of such a part is
+/// not reasoning.
 static BLOCK_PARTS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| spec::words(spec::fact("chat", "block_parts")));
 
 const BLOCKS: &str = "thinking_blocks";
 
-/// Default of `Progress::least`, in characters. If it were 1, "a" followed by "and" would be treated as a repetition.
+/// Default value of `Progress::least`, in characters. With a minimum of 1, "a" followed by "and" would be treated as a
+/// repetition.
 const PREFIX_CHARS: usize = 4;
 
 /// The reasoning in one delta.
 #[derive(Debug, Default)]
 pub(crate) struct Thought<'a> {
     pub(crate) text: Option<Text<'a>>,
-    /// Names of the fields that contain the text. Empty if only `reasoning_details` or `thinking_blocks` contains it.
+    /// Names of the fields that contain the text. The list is empty if only `reasoning_details` or `thinking_blocks`
+    /// contains the text.
     pub(crate) names: Vec<&'static str>,
     /// The value of the field from which the text was read, if it is a string.
     pub(crate) field: Option<Raw<'a>>,
@@ -47,27 +51,28 @@ pub(crate) struct Thought<'a> {
     pub(crate) repeated: bool,
     /// Values of other fields with the same text.
     pub(crate) again: Vec<Raw<'a>>,
-    /// Fields with a different text, which become metadata.
+    /// Reasoning fields with a different text, which become metadata.
     pub(crate) extra: Vec<Member<'a>>,
     pub(crate) details: Option<Details<'a>>,
-    /// The signature in a reasoning field whose value is an object or a list, or of a Gemini part in
+    /// The signature, from a reasoning field whose value is an object or a list, or from a Gemini part in
     /// `thinking_blocks`.
     pub(crate) signature: Option<Cow<'a, str>>,
     /// The entries of `thinking_blocks`.
     pub(crate) blocks: Vec<Block<'a>>,
 }
 
-/// An entry of `thinking_blocks`, in which LiteLLM sends Anthropic's blocks: a piece of a block, or a whole one.
+/// An entry of `thinking_blocks`, in which LiteLLM sends the content blocks of Anthropic. An entry is a whole block or
+/// a piece of a block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Block<'a> {
     pub(crate) text: Text<'a>,
     pub(crate) signature: Option<Cow<'a, str>>,
-    /// The data of a redacted block.
+    /// The encrypted data of a redacted block.
     pub(crate) encrypted: Option<Cow<'a, str>>,
 }
 
 impl Block<'_> {
-    /// Returns the content that the client must send back. It ends the block.
+    /// Returns the signature or encrypted content, which the client must send back. This value ends the block.
     fn proof(&self) -> Option<&str> {
         self.signature.as_deref().or(self.encrypted.as_deref())
     }
@@ -80,7 +85,7 @@ pub(crate) struct Details<'a> {
     pub(crate) signature: Option<Cow<'a, str>>,
     pub(crate) encrypted: Option<Cow<'a, str>>,
     pub(crate) raw: Raw<'a>,
-    /// The JSON strings from which `text` was joined.
+    /// The JSON strings that `text` was joined from.
     pub(crate) texts: Vec<Raw<'a>>,
 }
 
@@ -90,9 +95,9 @@ impl Details<'_> {
         self.signature.is_some() || self.encrypted.is_some()
     }
 
-    /// Returns the entries as sent, except that the first half of a surrogate pair at the end of a text is moved to the
-    /// next text, because the two halves would otherwise be two broken characters. `half`: the half that belongs to the
-    /// next text.
+    /// Returns the entries without split surrogate pairs. If a text ends with the first half of a pair, this half is
+    /// moved to the next text, because the two halves would otherwise be two broken characters. `half`: the half that
+    /// belongs to the next text.
     pub(crate) fn with_whole_characters(&self, half: &mut Option<String>) -> WholeDetails<'_> {
         let list = self.raw.text;
         let is_split = |raw: &Raw<'_>| half_at_end(raw.text).is_some();
@@ -126,17 +131,17 @@ impl Details<'_> {
     }
 }
 
-/// The entries of `reasoning_details`, without broken characters.
+/// The entries of `reasoning_details`, without split surrogate pairs.
 pub(crate) struct WholeDetails<'d> {
     pub(crate) json: Cow<'d, str>,
-    /// True if any text is left in the entries. Always true if they are unchanged.
+    /// True if the entries still contain text, or if they are unchanged.
     pub(crate) has_text: bool,
 }
 
-/// Length of an escape such as `\ud83d`.
+/// Length of a JSON escape such as `\ud83d`.
 const ESCAPE: usize = 6;
 
-/// Returns the position of the escape of a first half of a surrogate pair at the end of a JSON string, or `None`.
+/// If a JSON string ends with the first half of a surrogate pair, returns the position of its escape.
 fn half_at_end(string: &str) -> Option<usize> {
     let at = string.len().checked_sub(1 + ESCAPE)?;
     let before = string.get(..at)?.bytes().rev();
@@ -248,16 +253,16 @@ fn blocks<'a>(raw: Raw<'a>, out: &mut Thought<'a>, notes: &mut Anomalies<'a>) {
 /// The reasoning of one delta or message, divided into blocks.
 #[derive(Debug, Default)]
 pub(crate) struct DividedThought<'a> {
-    /// The blocks that end, with their new text.
+    /// The blocks that end in this delta, with their new text.
     pub(crate) ended: Vec<Block<'a>>,
-    /// The new text after them.
+    /// The new text after the ended blocks.
     pub(crate) text: Text<'a>,
     /// True if any text was repeated.
     pub(crate) repeated: bool,
 }
 
 impl<'a> DividedThought<'a> {
-    /// Returns all new text.
+    /// Returns the new text of all blocks, and the text after them.
     pub(crate) fn whole(&self) -> Text<'a> {
         if self.ended.is_empty() {
             return self.text.clone();
@@ -266,7 +271,7 @@ impl<'a> DividedThought<'a> {
         concat(texts.chain([&self.text]).cloned().collect())
     }
 
-    /// Removes the text, because it repeats earlier text.
+    /// Removes the text of all blocks and the text after them, because they repeat earlier text.
     pub(crate) fn clear(&mut self) {
         self.text = Text::default();
         for block in &mut self.ended {
@@ -275,7 +280,7 @@ impl<'a> DividedThought<'a> {
     }
 }
 
-/// Divides the reasoning of one choice into the blocks of `thinking_blocks`, so that each keeps its signature.
+/// Divides the reasoning of one choice into the blocks of `thinking_blocks`, so that each block keeps its signature.
 #[derive(Debug, Default)]
 pub(crate) struct ThinkingBlocks {
     /// The signatures and encrypted contents of the blocks that have ended.
@@ -284,8 +289,8 @@ pub(crate) struct ThinkingBlocks {
 
 impl ThinkingBlocks {
     /// Divides the reasoning of a delta. `plain`: the text outside `thinking_blocks`. `shown`: the text of the open
-    /// reasoning part. LiteLLM sends the text of a block in pieces, and then either its signature without a text, or
-    /// the whole block.
+    /// reasoning part. LiteLLM sends the text of a block in pieces. LiteLLM then sends either the signature without
+    /// text, or the whole block.
     pub(crate) fn divide<'a>(
         &mut self,
         blocks: Vec<Block<'a>>,
@@ -325,7 +330,7 @@ impl ThinkingBlocks {
             let sent = out.whole();
             out.repeated |= !sent.is_empty();
             if sent != plain {
-                // The plain member has precedence.
+                // The text of the plain reasoning field has precedence.
                 out.clear();
                 match out.ended.first_mut() {
                     Some(block) => block.text = plain,
@@ -380,14 +385,14 @@ fn details<'a>(raw: Raw<'a>, notes: &mut Anomalies<'a>) -> Option<Details<'a>> {
     Some(out)
 }
 
-/// The text received so far from a source that may repeat it in each piece: `reasoning_details` or a streamed
+/// The accumulated text of a source that may repeat this text in each piece: `reasoning_details` or a streamed
 /// `message`.
 #[derive(Debug)]
 pub(crate) struct Progress {
     seen: String,
     doubted: bool,
-    /// Minimum length of the text so far, in characters. New text that begins with shorter text is not treated as a
-    /// repetition.
+    /// Minimum length of the accumulated text, in characters. If the accumulated text is shorter, no piece is treated
+    /// as a repetition.
     least: usize,
 }
 
@@ -398,7 +403,7 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Creates an empty state. `least`: the value of the field of that name. It must not be 0.
+    /// Creates an empty state. `least`: the value of the field `least`, which must not be 0.
     pub(crate) fn from(least: usize) -> Progress {
         Progress {
             seen: String::new(),
@@ -407,18 +412,18 @@ impl Progress {
         }
     }
 
-    /// Returns true if the text so far has at least `least` characters.
+    /// Returns true if the accumulated text has at least `least` characters.
     fn is_long(&self) -> bool {
         self.seen.chars().nth(self.least - 1).is_some()
     }
 
-    /// Returns true if `text` begins with the text so far, and this text is long enough to prove a repetition.
+    /// Returns true if `text` begins with the accumulated text, which must be long enough to prove a repetition.
     pub(crate) fn repeated_by(&self, text: &Text<'_>) -> bool {
         self.is_long() && text.body.starts_with(self.seen.as_str())
     }
 
-    /// Returns true if `text` begins with the text so far, so that it may be new text or a repetition (AM13). Returns
-    /// true at most once, so that the ambiguity is reported once.
+    /// Returns true if `text` begins with the accumulated text, so that it may be new text or a repetition (AM13). The
+    /// method returns true at most once, so that the ambiguity is reported only once.
     pub(crate) fn is_doubtful(&mut self, text: &Text<'_>) -> bool {
         let Some(new) = text.body.strip_prefix(self.seen.as_str()) else {
             return false;
@@ -433,7 +438,7 @@ impl Progress {
     }
 
     /// Returns the new text in a piece, and whether the piece repeats the earlier text. Halves of surrogate pairs at
-    /// the ends of the text are not compared.
+    /// either end of the piece are not compared.
     pub(crate) fn next<'t>(&mut self, text: &Text<'t>) -> (Text<'t>, bool) {
         let long = self.is_long();
         let Some(new) = text.body.strip_prefix(self.seen.as_str()).filter(|_| long) else {

@@ -1,8 +1,8 @@
-//! Stores the calls that a gateway sends outside the usual place of a choice, until they can be compared with its other
-//! calls.
+//! Stores the calls that a gateway sends outside the usual place of a choice, until they can be compared with the other
+//! calls of the choice.
 //!
 //! Gateways repeat the calls of a delta in `function_call`, in `message`, on the choice, or on the chunk. A call that
-//! the delta does not contain is a call of its own.
+//! the delta does not contain is a separate call.
 
 use crate::assemble::choice::CallComparison;
 use crate::assemble::part::object_merge::Growth;
@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::mem;
 
-/// A call that has not been compared yet.
+/// A call from an unusual place that has not been compared with other calls yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct SideCall {
     id: Option<String>,
@@ -26,18 +26,20 @@ struct SideCall {
     metadata: Option<String>,
 }
 
-/// The calls of one choice that were sent outside the usual place and may repeat its other calls.
+/// The calls of one choice that were sent outside the usual place. These calls may repeat the other calls of the
+/// choice.
 #[derive(Debug, Default)]
 pub(crate) struct SideCalls {
     calls: Vec<SideCall>,
     known: HashSet<(Option<String>, Option<String>, String)>,
-    /// Position of the last call in `function_call`, whose arguments may follow in pieces.
+    /// Position of the last call from `function_call`. The arguments of this call may arrive in pieces.
     legacy: Option<usize>,
     size: usize,
 }
 
 impl SideCalls {
-    /// Stores a call unless it repeats a call so far. The caller compares it with the other calls of the payload.
+    /// Stores a call unless it repeats an earlier call. The caller compares the call with the other calls of the
+    /// payload.
     pub(crate) fn add(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -85,7 +87,7 @@ impl SideCalls {
         Ok(())
     }
 
-    /// Emits the calls that differ from all other calls, because no call can change any more.
+    /// Emits the stored calls that differ from all other calls. This method is called when no call can change any more.
     pub(crate) fn settle(&mut self, wire: &mut DecodeContext<'_, '_>, choice: i32) -> ParseResult {
         if self.calls.is_empty() {
             return Ok(());
@@ -121,7 +123,7 @@ impl SideCalls {
         Ok(())
     }
 
-    /// Drops the calls, because the response starts again.
+    /// Discards the stored calls, because the response restarts.
     pub(crate) fn restart(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         let calls = mem::take(&mut self.calls);
         self.clear(wire, calls.len())

@@ -1,4 +1,4 @@
-//! Reads the token counts in a chunk, in a choice, or in an extension member such as `x_groq`.
+//! Reads token counts from a chunk, a choice, or an extension member such as `x_groq`.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -14,7 +14,8 @@ use std::sync::LazyLock;
 
 static COUNTS: LazyLock<Counts> = LazyLock::new(|| Counts::of("chat"));
 
-/// Emits the usage in `slot`, unless it is absent or null. A value that is not an object is reported as an anomaly.
+/// Emits the usage in `slot`, unless the slot is absent or null. A value that is not an object is reported as an
+/// anomaly.
 pub(crate) fn take<'a>(
     wire: &mut DecodeContext<'_, '_>,
     slot: Slot<'a>,

@@ -1,7 +1,7 @@
 //! Decodes the function calls of one candidate: complete calls, and calls with streamed arguments.
 //!
-//! A call ends with its part, unless the part has `willContinue`. It then ends with the first later part that does not
-//! have `willContinue`. Only one call can be in progress at a time, unless the calls have different ids.
+//! A call ends with its part, unless the part has `willContinue`. A call that continues ends with the first later part
+//! that does not have `willContinue`. Only one call can be in progress at a time, unless the calls have different ids.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -34,7 +34,7 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::mem::take;
 
-/// Maximum number of steps in a JSON path: one less than the maximum depth of JSON text.
+/// Maximum number of steps in a JSON path. This number is one less than the maximum depth of JSON text.
 const MAX_STEPS: usize = 127;
 
 /// The address of a call that has not ended.
@@ -43,7 +43,7 @@ struct ActiveCall {
     call_id: Option<String>,
     position: i64,
     arguments: ExpectedArguments,
-    /// The name of a call whose arguments may still arrive.
+    /// The name of the call, if its arguments may still arrive.
     name: Option<String>,
 }
 
@@ -52,10 +52,10 @@ struct ActiveCall {
 enum ExpectedArguments {
     /// The arguments arrived in the part that began the call, or arrive as `partialArgs`.
     Streamed,
-    /// The call has no arguments so far. A later part without a name may contain them; otherwise they are empty,
-    /// because Protobuf omits empty objects.
+    /// The call has no arguments yet. A later part without a name may contain the arguments. If no such part arrives,
+    /// the arguments are empty, because Protobuf omits empty objects.
     Whole,
-    /// Like `Whole`, but an unread member may contain the arguments, so they may not be empty.
+    /// Like `Whole`, but an unknown member may contain the arguments, so they are not assumed to be empty.
     Unread,
 }
 
@@ -80,13 +80,14 @@ pub(crate) struct Calls {
     choice: i32,
     active: Option<ActiveCall>,
     partial: Partial,
-    /// Other calls that have not ended. Each of these calls continues when a part with its id arrives.
+    /// Other calls that have not ended. Each call continues when a part with its id arrives.
     others: BTreeMap<u64, (ActiveCall, Partial)>,
-    /// Keys in `others` of the calls with a given id. The next key is `aside`, the number of calls set aside so far.
+    /// The keys in `others` for each call id. The next free key is `aside`, the number of calls that have been set
+    /// aside.
     waiting: Map<String, BTreeSet<u64>>,
     aside: u64,
-    /// True once the candidate has a finish reason that means an error. Its calls are then not closed, because their
-    /// parts do not show that the calls are valid.
+    /// True once the candidate has a finish reason that means an error. The calls of such a candidate are not closed,
+    /// because their parts do not show that the calls are valid.
     pub(crate) failed: bool,
 }
 
@@ -208,8 +209,8 @@ impl Calls {
         if goes_on { Ok(()) } else { self.end(wire) }
     }
 
-    /// Ends all open calls. Called when a part of another kind or the end of the stream follows. A call that was
-    /// truncated inside a string remains incomplete.
+    /// Ends all open calls, because a part of another kind or the end of the stream follows. A call that was truncated
+    /// within a string remains incomplete.
     pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.others.is_empty() {
             return self.end(wire);
@@ -226,7 +227,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Ends the active call if it has no arguments yet. Called when a finish reason arrives.
+    /// Ends the active call if it has no arguments yet, because a finish reason has arrived.
     pub(crate) fn end_waiting(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         match self.active.as_ref().is_some_and(ActiveCall::waits) {
             true => self.end(wire),
@@ -234,7 +235,7 @@ impl Calls {
         }
     }
 
-    /// Sets the active call aside until a part has its id. If the call has no id, ends it instead.
+    /// Sets the active call aside until a part with its id arrives. If the call has no id, ends the call instead.
     fn set_aside(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         match self.active.take_if(|active| active.call_id.is_some()) {
             Some(active) => {
@@ -249,7 +250,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Activates the call that was set aside and has this id. If no call is active, a part with neither id nor name
+    /// Activates the call with this id, if it was set aside. If no call is active, a part with neither id nor name
     /// activates the call that was set aside last.
     fn turn_to(
         &mut self,
@@ -379,7 +380,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Returns the JSON text that an element of `partialArgs` adds, or `None` if it cannot be added.
+    /// Returns the JSON text that an element of `partialArgs` adds, or `None` if the element cannot be added.
     fn piece<'a>(
         &mut self,
         piece: &[Member<'a>],
@@ -424,8 +425,8 @@ fn may_be_unread(call: &[Member<'_>], extra: &ExtraFields<'_>) -> bool {
         || may_hold_arguments(&extra.members)
 }
 
-/// Returns the arguments, and the name of their member if it is not `args`. A value that is not an object is passed on
-/// as text and classified later.
+/// Returns the arguments. Also returns the name of the member that contains them, if it is not `args`. A value that is
+/// not an object is returned as text, and the assembler classifies it later.
 fn arguments<'a>(call: &[Member<'a>]) -> (Option<&'static str>, Option<Text<'a>>) {
     if let Some(raw) = nonnull(call, "args") {
         return (None, argument_text(raw));

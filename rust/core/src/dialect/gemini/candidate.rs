@@ -48,17 +48,17 @@ pub(crate) struct Candidate {
     pub(crate) index: i32,
     calls: Calls,
     sources: Sources,
-    /// Number of parts so far.
+    /// Number of parts that have arrived.
     positions: i64,
     /// Kind and position of the open text part.
     open: Option<(ItemKind, i64)>,
     finish_reported: bool,
     pub(crate) reason: Option<String>,
-    /// True if text or another part arrived after a finish reason. The end of the stream is then not valid.
+    /// True if text or another part arrived after a finish reason, so that the end of the stream is not valid.
     pub(crate) ran_on: bool,
 }
 
-/// An element of `candidates`. Those of its objects and lists that the decoder reads are already split into members and
+/// An element of `candidates`. The objects and lists that the decoder reads are already split into members and
 /// elements.
 #[derive(Debug)]
 pub(crate) struct OpenedCandidate<'c, 'a> {
@@ -118,7 +118,7 @@ impl Numbered for Candidate {
 }
 
 impl Candidate {
-    /// Creates the state of a candidate. Opens its choice, so that the choice is also closed if it has no output.
+    /// Creates the state of a candidate, and opens its choice, so that the choice is closed even if it has no output.
     pub(crate) fn new(
         wire: &mut DecodeContext<'_, '_>,
         index: i32,
@@ -157,7 +157,8 @@ impl Candidate {
         let mut extra = extra_fields(members, &FACTS.candidate_fields);
         let mut carry = ExtraFields::default();
         if let Some(raw) = nonnull(members, LOGPROBS) {
-            // Log probabilities describe the tokens in this chunk, so they are attached to the event with those tokens.
+            // Log probabilities describe the tokens in this chunk, so they are attached to the event that contains
+            // these tokens.
             carry.add(member(LOGPROBS, raw));
         }
         if let Some(content) = &entry.content {
@@ -193,8 +194,8 @@ impl Candidate {
         self.open
     }
 
-    /// Returns the text of a candidate that only extends the open text part, and this part. Returns `None` for any
-    /// other candidate. A template can match later candidates that differ from this one only in their text.
+    /// If the candidate only extends the open text part, returns this part and the text. Returns `None` for any other
+    /// candidate. A template can match later candidates that differ only in their text.
     pub(crate) fn lone_text<'a>(
         &self,
         entry: &OpenedCandidate<'_, 'a>,
@@ -211,14 +212,14 @@ impl Candidate {
             && only(&content.members, &["parts", "role"])
             && only(&part.members, &["text", "thought"])
             && object.get("index").is_none_or(is_small);
-        // Empty text does not open a part, so the open part may be of another kind.
+        // Empty text is excluded, because it does not open a part. The open part may therefore be of another kind.
         let text = part.get("text").filter(|raw| raw.text.len() > 2)?;
         let text = Some(text).filter(|raw| raw.kind == Kind::String)?;
         let (kind, position) = self.open.filter(|_| plain && self.reason.is_none())?;
         Some((self.at(kind, position), text))
     }
 
-    /// Stores a finish reason. The last reason is used, unless only an earlier one means that the response was
+    /// Stores a finish reason. The last reason is used, unless only an earlier reason means that the response was
     /// truncated, filtered, or failed.
     pub(crate) fn take(&mut self, wire: &mut DecodeContext<'_, '_>, reason: &str) -> ParseResult {
         let cut = |reason| {
@@ -235,8 +236,8 @@ impl Candidate {
         Ok(())
     }
 
-    /// Closes the open text part and emits the finish reason, if there is one that has not been emitted. A reason that
-    /// means success also ends the open calls.
+    /// Closes the open text part and emits the finish reason, unless there is none or it has already been emitted. A
+    /// finish reason that means success also ends the open calls.
     pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if std::mem::replace(&mut self.finish_reported, true) {
             return Ok(());
@@ -350,7 +351,7 @@ impl Candidate {
         Ok(())
     }
 
-    /// Emits a part of an unknown kind unchanged. Clients must send it back in a later turn.
+    /// Emits a part of an unknown kind unchanged. A client must send the signature back in a later turn.
     fn keep(&mut self, wire: &mut DecodeContext<'_, '_>, part: &Object<'_>) -> ParseResult {
         self.close(wire)?;
         self.calls.finish(wire)?;
@@ -393,8 +394,8 @@ impl Candidate {
                 self.open = Some((kind, position));
                 let at = self.at(kind, position);
                 if text.is_empty() {
-                    // A signature without text needs a part of its own, because clients must send it back in a later
-                    // turn.
+                    // A signature without text needs a separate part, because clients must send the signature back in a
+                    // later turn.
                     wire.assembler.part_opened(wire.out, at, None, None)?;
                 }
                 at
@@ -420,7 +421,8 @@ impl Candidate {
         };
         wire.assembler.part_attributes(wire.out, at, attributes)?;
         match signature {
-            // The signature covers the text so far, so it must not be joined with the following text in a later turn.
+            // The signature covers only the text before it, so that text must not be joined with later text in the next
+            // turn.
             Some(_) => self.close(wire),
             None => Ok(()),
         }

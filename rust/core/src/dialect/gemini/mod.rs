@@ -1,8 +1,8 @@
 //! Decodes chunks from streamGenerateContent, and complete GenerateContentResponse bodies, into wire deltas.
 //!
-//! The members of a chunk are decoded in the order in which they take effect; the `candidate` module decodes the
-//! candidates. Gemini has no terminal marker, so this module determines when the response is complete
-//! (`_spec/dialects.json` explains why).
+//! The members of a chunk are decoded in the order in which they take effect. The module `candidate` decodes the
+//! candidates. Gemini has no terminal marker, so this module determines when the response is complete (see the
+//! explanation in `_spec/dialects.json`).
 
 pub(crate) mod calls;
 pub(crate) mod candidate;
@@ -74,9 +74,9 @@ const USAGE: &str = "usageMetadata";
 pub(crate) struct Gemini {
     /// Candidates in order of first appearance.
     candidates: List<Candidate>,
-    /// The lowest index of any candidate so far. Chunk metadata is added to its choice.
+    /// The lowest index of any candidate that has arrived. Chunk metadata is added to the choice with this index.
     lowest: Option<i32>,
-    /// Number of candidates at the beginning of the list that all have a finish reason.
+    /// Length of the longest known prefix of the list in which all candidates have a finish reason.
     over: usize,
     /// The latest value of each unknown member, so that only changed values are emitted.
     last_seen: LastSeen,
@@ -85,8 +85,8 @@ pub(crate) struct Gemini {
     templates: ItemTemplates,
 }
 
-/// Templates are used only if the limits on JSON depth and values are at least as high as these values. A payload that
-/// matches a template is not checked against these limits.
+/// Templates are used only if the limits on JSON depth and on the number of values are at least this high. A payload
+/// that matches a template is not checked against the limits.
 const LEAST_DEPTH: u64 = 4 * OBJECT_DEPTH;
 const LEAST_VALUES: u64 = 1 << 16;
 
@@ -103,7 +103,7 @@ impl Gemini {
         }
     }
 
-    /// Decodes a chunk, with or without an envelope. Its members may have JSON names or proto names.
+    /// Decodes a chunk, with or without an envelope. The members of the chunk may have JSON names or proto names.
     fn document(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -174,8 +174,8 @@ impl Gemini {
         if let Some(upstream_error) = upstream_error {
             return self.report_error(wire, &upstream_error, payload, notes);
         }
-        // A template depends on the state after the payload from which it was learned. It is discarded when a payload
-        // of another kind arrives.
+        // A template depends on the state after the payload from which it was learned. The template is discarded when a
+        // payload of another kind arrives.
         let plain = certain
             && inner.is_none()
             && !object.wide_integer
@@ -219,7 +219,7 @@ impl Gemini {
             && !chunk.has("error")
             && !chunk.has(FEEDBACK);
         let rest = unmodelled(&chunk.members, &FACTS.envelope_fields);
-        // A template may contain unknown members, because unchanged members have no effect.
+        // A template may contain unknown members, because members that have not changed have no effect.
         let changed = self.last_seen.fresh(&rest);
         (plain && roomy && changed.is_empty()).then_some(LearnableDelta {
             target: Target::Part(part),
@@ -287,8 +287,8 @@ impl Gemini {
         notes.report(wire)
     }
 
-    /// Emits the response's start event from its first chunk. `tail`: true if the chunk follows a broken document; its
-    /// id is omitted then, because it may be wrong.
+    /// Emits the start event of the response, using the first chunk. `tail`: true if the chunk follows a broken
+    /// document. Its id is then omitted, because it may be the id of another response.
     fn start<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -329,7 +329,7 @@ impl Gemini {
                 self.candidates.push(Candidate::new(wire, index)?)
             }
         };
-        // Cannot fail, because the candidate was just found or added.
+        // The lookup cannot fail, because the candidate was just found or added.
         self.candidates
             .get_mut(at)
             .ok_or_else(|| Fault::new(Class::Internal, "internal"))
@@ -433,7 +433,8 @@ impl Decoder for Gemini {
         Ok(found.length)
     }
 
-    /// Handles `[DONE]`, which some gateways send. It ends the stream only if every candidate has a finish reason.
+    /// Handles the `[DONE]` that some gateways send. The marker ends the stream only if every candidate has a finish
+    /// reason.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.is_over() {
             self.finish(wire)?;
@@ -448,8 +449,8 @@ impl Decoder for Gemini {
         self.report_error(wire, &upstream_error, payload, Anomalies::default())
     }
 
-    /// Emits the finish reasons at the end of the input, when they can no longer change. The end is valid if every
-    /// candidate has a finish reason and no content followed it.
+    /// Emits the finish reasons at the end of the input, because they can change until then. The end of the stream is
+    /// valid if every candidate has a finish reason and no content followed that reason.
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.finish(wire)?;
         if self.is_over() && !self.candidates.iter().any(|one| one.ran_on) {
@@ -463,7 +464,8 @@ impl Decoder for Gemini {
     }
 }
 
-/// Returns the chunks in a payload that is a list of objects. Returns `None` if it is empty or contains anything else.
+/// Returns the chunks in a payload that is a list of objects. Returns `None` if the list is empty or contains other
+/// values.
 fn chunks<'a>(raw: Raw<'a>) -> Option<Vec<Object<'a>>> {
     let items = items(raw);
     if items.is_empty() || items.iter().any(|item| item.kind != Kind::Object) {

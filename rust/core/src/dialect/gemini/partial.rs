@@ -1,8 +1,8 @@
 //! Converts streamed arguments (`partialArgs` of a function call) to JSON text as they arrive.
 //!
-//! The API streams the leaves of the argument object in document order, each with its JSON path. A string may be sent
-//! in any number of pieces. If a leaf cannot follow the text written so far, the text is left unfinished, because a
-//! call with a missing leaf must not look complete.
+//! The API streams the leaf values of the argument object in document order, each with its JSON path. A string may
+//! arrive in any number of pieces. If a leaf value cannot follow the text that has been written, the text stays
+//! unfinished, because a call with a missing value must not look complete.
 
 use crate::json::Text;
 use crate::json::write_string;
@@ -54,7 +54,7 @@ fn step(text: &str) -> Option<(Step, &str)> {
     Some((Step::Index(digits.parse().ok()?), remaining))
 }
 
-/// Returns the key in quotes at the beginning of `text`, and what follows its closing bracket.
+/// Returns the quoted key at the beginning of `text`, and the text after its closing bracket.
 fn quoted(text: &str, quote: char) -> Option<(Step, &str)> {
     let mut key = String::new();
     let mut signs = text.char_indices();
@@ -76,7 +76,7 @@ fn quoted(text: &str, quote: char) -> Option<(Step, &str)> {
 struct Level {
     is_array: bool,
     count: u32,
-    /// Key or index, in its container, of the value that was written last.
+    /// Key or index of the value that was written last, within its object or array.
     key: Option<Step>,
     keys: HashSet<String>,
 }
@@ -93,13 +93,13 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
-    /// Returns true if no string is unfinished and every leaf could be added.
+    /// Returns true if every string is finished and every leaf value could be added.
     pub(crate) fn is_between(&self) -> bool {
         self.string.is_none() && !self.broken
     }
 
-    /// Returns the text for a piece of a string, or `None` if it cannot be added. `goes_on`: true if more of the string
-    /// follows.
+    /// Returns the text for a piece of a string, or `None` if the piece cannot be added. `goes_on`: true if more pieces
+    /// of the string follow.
     pub(crate) fn string(
         &mut self,
         steps: Vec<Step>,
@@ -139,15 +139,15 @@ impl Partial {
         })
     }
 
-    /// Returns the text for a complete number, boolean, or null, or `None` if it cannot be added.
+    /// Returns the text for a complete number, boolean, or null. Returns `None` if the value cannot be added.
     pub(crate) fn leaf(&mut self, steps: &[Step], token: &str) -> Option<Text<'static>> {
         let mut text = self.lead(steps)?;
         text.push_str(token);
         Some(whole(text))
     }
 
-    /// Marks the arguments as unfinished, because a value in them cannot be added to the text. Returns "{" if no text
-    /// has been written, otherwise an empty text.
+    /// Marks the arguments as unfinished, because one of their values cannot be added to the text. Returns "{" if no
+    /// text has been written, or an empty string otherwise.
     pub(crate) fn spoil(&mut self) -> Text<'static> {
         self.broken = true;
         let begun = std::mem::replace(&mut self.begun, true);
@@ -162,15 +162,15 @@ impl Partial {
         self.levels.iter().rev().map(end).collect()
     }
 
-    /// Returns the text between the last leaf and the leaf at `steps`: brackets, a comma, and a key. Returns `None` if
-    /// the leaf cannot be added.
+    /// Returns the text between the last leaf value and the leaf value at `steps`: brackets, a comma, and a key.
+    /// Returns `None` if the leaf value cannot be added.
     fn lead(&mut self, steps: &[Step]) -> Option<String> {
         if self.broken {
             return None;
         }
         let mut out = String::new();
         if self.string.take().is_some() {
-            // The next leaf ends a string whose end was not sent.
+            // The next leaf value ends a string that the API did not end explicitly.
             out.push('"');
         }
         let same = |(level, step): &(&Level, &Step)| level.key.as_ref() == Some(*step);
@@ -201,7 +201,7 @@ impl Partial {
 }
 
 impl Level {
-    /// Writes the comma and key of a new member or element. Returns `None` if it cannot be added.
+    /// Writes the comma and key of a new member or element. Returns `None` if the member or element cannot be added.
     fn put(&mut self, step: &Step, out: &mut String) -> Option<()> {
         let fits = match step {
             Step::Index(index) => self.is_array && *index == self.count,

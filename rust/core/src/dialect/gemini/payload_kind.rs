@@ -41,8 +41,8 @@ pub(crate) static SHAPES: Shapes = Shapes {
             ends(object) || object.present("error").is_some() || reports_error(object)
         })
     },
-    // A complete body looks like the last chunk of a JSON Lines stream. Early models end every chunk with a finish
-    // reason.
+    // A complete body has the same form as the last chunk of a JSON Lines stream. Early Gemini models put a finish
+    // reason into every chunk.
     may_be_json_line: |document| {
         object(document)
             .is_some_and(|object| object.present("error").is_none() && !reports_error(object))
@@ -69,7 +69,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
 /// The kinds of objects and lists in a chunk whose members the decoder reads.
 #[derive(Clone, Copy, Debug)]
 enum ChunkPlace {
-    /// A chunk, or the envelope around one.
+    /// A chunk, or the envelope that contains a chunk.
     Payload,
     /// A chunk in an envelope.
     Inner,
@@ -133,8 +133,8 @@ pub(crate) fn is_used(object: &Object<'_>) -> bool {
     object.members.iter().any(|member| used(&member.key.name()))
 }
 
-/// Returns true if every candidate has a finish reason, or if there are no candidates but a block reason. Any other
-/// chunk outside an event stream is one of several documents, one per line.
+/// Returns true if every candidate has a finish reason, or if there are no candidates but a block reason. Outside an
+/// event stream, any other chunk is one of several documents, one per line.
 fn ends(object: &Object<'_>) -> bool {
     let has_value = |holder: &Object<'_>, json_name, proto_name| {
         either(holder, json_name, proto_name)
@@ -191,8 +191,8 @@ pub(crate) fn error<'a>(
     }
 }
 
-/// Returns true if the object reports an error without an `error` member. It then has a message with a code or status,
-/// or reports a failure in another known shape.
+/// Returns true if the object reports an error without an `error` member. The object reports an error if it has a
+/// message with a code or a status, or has another known error shape.
 fn reports_error(object: &Object<'_>) -> bool {
     if is_used(object) {
         return false;

@@ -1,8 +1,8 @@
 //! Renames members from their proto names (`finish_reason`) to their JSON names (`finishReason`).
 //!
-//! Protobuf parsers must accept both: <https://protobuf.dev/programming-guides/json/>. Gateways that dump objects from
-//! Google's Python SDK send proto names. Names inside arguments and results are not changed, because a client or a
-//! function defines them.
+//! Protobuf parsers must accept both kinds of names: <https://protobuf.dev/programming-guides/json/>. Gateways that
+//! dump objects from Google's Python SDK send proto names. Names inside arguments and results are not changed, because
+//! they are defined by a client or a function, not by the API.
 
 use crate::dialect::gemini::spec_tables::FACTS;
 use crate::json::Key;
@@ -12,7 +12,8 @@ use crate::json::Scanner;
 use memchr::memchr_iter;
 use std::ops::Range;
 
-/// Members whose object has a member in `HELD`. The API does not define the content of that member.
+/// Members whose object contains one of the members in `HELD`. The API does not define the content of a member in
+/// `HELD`.
 const HOLDERS: [&str; 4] = [
     "functionCall",
     "functionResponse",
@@ -21,7 +22,7 @@ const HOLDERS: [&str; 4] = [
 ];
 const HELD: [&str; 2] = ["args", "response"];
 
-/// Returns the chunk with its members renamed, or `None` if no member has a proto name. The chunk must be valid JSON.
+/// Returns the chunk with JSON names, or `None` if no member has a proto name. The chunk must be valid JSON.
 pub(crate) fn in_json_names(text: &str) -> Option<String> {
     if !has_proto_key(text) {
         return None;
@@ -43,7 +44,8 @@ pub(crate) fn in_json_names(text: &str) -> Option<String> {
     Some(renamed)
 }
 
-/// Returns true if a key anywhere in the text is a proto name. This check is fast, and most chunks contain none.
+/// Returns true if a key anywhere in the text is a proto name. The check is fast, and most chunks contain no proto
+/// names.
 fn has_proto_key(text: &str) -> bool {
     let bytes = text.as_bytes();
     let is_word = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';

@@ -1,7 +1,7 @@
 //! Decodes the grounding chunks of one candidate, and emits each of them once as a source.
 //!
-//! The payloads of a stream repeat the list of grounding chunks or append to it. The `candidate` module stores the
-//! complete grounding metadata.
+//! Later payloads of a stream repeat or extend the list of grounding chunks. The `candidate` module stores the complete
+//! grounding metadata.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::decode_context::DecodeContext;
@@ -20,7 +20,7 @@ const KINDS: [&str; 4] = ["web", "retrievedContext", "maps", "image"];
 /// Decoder state for the sources of one candidate.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    /// JSON of the grounding chunks that have been emitted. The assembler limits their number.
+    /// JSON of the grounding chunks that have been emitted. The assembler limits the number of grounding chunks.
     emitted: HashSet<String>,
 }
 
@@ -50,7 +50,8 @@ impl Sources {
                 .unwrap_or_default();
             let url = word(&members, "uri", notes);
             let title = word(&members, "title", notes);
-            // A URL and a title fully describe a web page. For any other kind, the whole grounding chunk is kept.
+            // A URL and a title fully describe a web page. For any other kind of source, the complete grounding chunk
+            // is kept.
             let document = Some(raw.text).filter(|_| kind != "web" || url.is_none());
             let DecodeContext { assembler, out } = wire;
             assembler.source(

@@ -1,5 +1,5 @@
-//! The tables of the Gemini dialect from `_spec/dialects.json`. Lists the known members of a GenerateContentResponse,
-//! and reads ids, names, reasons, and token counts.
+//! Loads the tables of the Gemini dialect from `_spec/dialects.json`, such as the known members of a
+//! GenerateContentResponse. Also reads ids, names, reasons, and token counts.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -26,10 +26,10 @@ use std::sync::LazyLock;
 
 const DIALECT: &str = "gemini";
 
-/// A list of member names or other words.
+/// A list of member names or other strings.
 type Fields = Vec<&'static str>;
 
-/// The tables of the Gemini dialect from `_spec/dialects.json`.
+/// The tables of the Gemini dialect, loaded from `_spec/dialects.json`.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) envelope_fields: Fields,
@@ -146,8 +146,8 @@ pub(crate) fn is_reason(text: &Text<'_>) -> bool {
     !is_blank(text) && !FACTS.absent_reasons.contains(&text.body.as_ref())
 }
 
-/// Returns the id as text, or `None` if it is absent, blank, or a placeholder. A numeric id keeps the digits of the
-/// payload.
+/// Returns the id as text, or `None` if it is absent, blank, or a placeholder. A numeric id is returned with the digits
+/// that the payload contains.
 pub(crate) fn an_id<'a>(
     holder: &[Member<'a>],
     at: Pointer<'_>,
@@ -191,8 +191,8 @@ pub(crate) fn is_true(holder: &[Member<'_>], key: &str) -> bool {
     find(holder, key).is_some_and(|raw| raw.kind == Kind::True)
 }
 
-/// Converts a `createTime` (RFC 3339 in UTC, as the API writes it) to seconds since 1970. Returns `None` for any other
-/// form.
+/// Converts a `createTime` to seconds since 1970-01-01. The API writes this time in UTC, in the format of RFC 3339.
+/// Returns `None` if the text has another form.
 pub(crate) fn seconds(text: &str) -> Option<i64> {
     let (date, fraction) = text.strip_suffix('Z')?.split_at_checked(19)?;
     if let Some(digits) = fraction.strip_prefix('.') {
@@ -220,14 +220,15 @@ pub(crate) fn seconds(text: &str) -> Option<i64> {
     if !fits || hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    // Count the days since 1970 in the proleptic Gregorian calendar, with years that begin in March.
+    // Count the days since 1970-01-01 in the proleptic Gregorian calendar. In this calculation, years begin in March.
     let year = year - i64::from(month < 3);
     let leaps = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     let days = 365 * year + leaps + (153 * ((month + 9) % 12) + 2) / 5 + day - 719_469;
     Some(((days * 24 + hour) * 60 + minute) * 60 + second)
 }
 
-/// Returns true if the decoder reads the member at `path` of a chunk. Duplicates of other members are not reported.
+/// Returns true if the decoder reads the member at `path` of a chunk. Only duplicates of members that the decoder reads
+/// are reported.
 pub(crate) fn is_read(path: &[Option<&str>]) -> bool {
     let facts = &*FACTS;
     let Some((Some(key), holder)) = path.split_last() else {

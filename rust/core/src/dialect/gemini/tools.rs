@@ -1,7 +1,7 @@
 //! Decodes the parts of a candidate other than text and function calls: files, code that the model ran, and provider
 //! tools.
 //!
-//! A result without an id belongs to the call before it.
+//! A result without an id belongs to the preceding call.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -21,7 +21,7 @@ use crate::model::delta::CallFields;
 use crate::model::delta::ItemKind;
 use std::borrow::Cow;
 
-/// Members of a part that this module decodes. Each of them is a kind of part.
+/// Members of a part that this module decodes. Each member corresponds to a kind of part.
 pub(crate) const KINDS: [&str; 7] = [
     "functionResponse",
     "inlineData",
@@ -45,7 +45,7 @@ pub(crate) struct PartContext<'p, 'a> {
     pub(crate) extra: &'p ExtraFields<'a>,
 }
 
-/// Decodes a part of the kind `kind`, one of `KINDS`.
+/// Decodes a part of the kind `kind`, which is one of `KINDS`.
 pub(crate) fn read_tool<'a>(
     wire: &mut DecodeContext<'_, '_>,
     kind: &str,
@@ -121,7 +121,7 @@ pub(crate) fn read_tool<'a>(
     }
 }
 
-/// Opens and closes a call that the provider runs. Its arguments are complete.
+/// Opens and closes a call that the provider runs and whose arguments are complete.
 fn call(
     wire: &mut DecodeContext<'_, '_>,
     position: PartContext<'_, '_>,

@@ -1,5 +1,5 @@
-//! Collects the audio of a stream and its transcript. At the end of the response, all fragments become metadata, as in
-//! Chat.
+//! Collects the audio of a stream and the transcript of the audio. At the end of the response, all fragments become
+//! metadata of the choice, as they do in the Chat dialect.
 
 use crate::assemble::part::object_merge::Growth;
 use crate::dialect::decode_context::DecodeContext;
@@ -9,7 +9,7 @@ use crate::json::members::Object;
 use crate::model::fault::Fault;
 use std::mem;
 
-/// The audio fragments received so far, as JSON.
+/// The audio fragments that have been received, as JSON.
 #[derive(Debug, Default)]
 pub(crate) struct Audio {
     pieces: Vec<String>,
@@ -50,7 +50,7 @@ impl Audio {
         wire.assembler.choice_metadata(wire.out, 0, &text)
     }
 
-    /// Drops the fragments, because the response restarts.
+    /// Discards the fragments, because the response restarts.
     pub(crate) fn forget(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.pieces.clear();
         let held = mem::take(&mut self.size);

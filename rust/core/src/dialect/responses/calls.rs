@@ -1,6 +1,7 @@
-//! Decodes tool call items of every type that the API has: names, ids, and arguments.
+//! Decodes the names, ids, and arguments of tool call items, for every item type of the API.
 //!
-//! Determines which members of an item make up the arguments. The assembler determines which call an event addresses.
+//! This module determines which members of an item contain the arguments. The assembler determines which call an event
+//! addresses.
 
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
@@ -34,7 +35,7 @@ pub(crate) struct CallItem<'a> {
     pub(crate) provider: bool,
     pub(crate) custom: bool,
     pub(crate) metadata: Option<String>,
-    /// True if a member that was not read may contain the arguments.
+    /// True if an unknown member may contain the arguments.
     pub(crate) misses_arguments: bool,
     pub(crate) ending: CallEnding,
 }
@@ -72,8 +73,8 @@ pub(crate) fn call_type(item: &Object<'_>) -> Option<&'static CallType> {
     FACTS.calls.get("function_call").filter(|_| is_call)
 }
 
-/// Reads a call item. `enclosing`: the address in the event that contains the item. Its item id is used if the item has
-/// none.
+/// Reads a call item. `enclosing`: the address in the event that contains the item. The item id in this address is used
+/// if the item itself has no id.
 pub(crate) fn read_call<'a>(
     item: &Object<'a>,
     at: Pointer<'_>,
@@ -87,14 +88,14 @@ pub(crate) fn read_call<'a>(
         None => reader.name(item, at),
         Some(name) => Some(Cow::Borrowed(name)),
     };
-    // Some gateways send a Chat call: its name and arguments are in `function`, inside the item.
+    // Some gateways send a call in Chat format: the member `function` of the item contains the name and the arguments.
     let is_nameless = kind.kind == "function_call" && name.is_none();
     let function = item.object("function").filter(|_| is_nameless);
     if let Some(function) = &function {
         name = reader.name(function, at.member("function"));
     }
-    // A client's tool may have the same name as a provider's tool. If the request lists the tool, the call is for the
-    // client's tool.
+    // A tool of the client may have the same name as a tool of the provider. If the request lists the tool, the client
+    // runs the call.
     let tools = &reader.wire.out.config.tools;
     let its_own = kind.kind == "custom_tool_call"
         && name.as_deref().is_some_and(|name| {
@@ -138,8 +139,9 @@ pub(crate) fn read_call<'a>(
     }
 }
 
-/// Returns what the status of an item means for its arguments: complete, cut off, or still open. A status other than
-/// `incomplete` is ignored if the provider runs the call, because it may describe the run instead of the arguments.
+/// Returns the state of an item's arguments that its status indicates: complete, cut off, or still open. If the
+/// provider runs the call, a status other than `incomplete` is ignored, because the status may describe the execution
+/// instead of the arguments.
 fn ending(item: &Object<'_>, kind: &CallType, provider: bool) -> CallEnding {
     let status = item.string("status").unwrap_or_default();
     let status = status.trim_matches(is_white);
@@ -153,8 +155,8 @@ fn ending(item: &Object<'_>, kind: &CallType, provider: bool) -> CallEnding {
     }
 }
 
-/// Handles `output_item.added`. Ignores the arguments of a wrapped call, because its members are complete only when the
-/// item is done.
+/// Handles `output_item.added`. Ignores the arguments of a wrapped call (a call whose arguments consist of several
+/// members), because its members are complete only when the item is done.
 pub(crate) fn open_call(
     wire: &mut DecodeContext<'_, '_>,
     call: &CallItem<'_>,
@@ -168,7 +170,7 @@ pub(crate) fn open_call(
     wire.assembler.call_opened(wire.out, call_fields)
 }
 
-/// Handles an event about a call in progress. Returns false if the event does not refer to an open call.
+/// Handles an event that reports the progress of a call. Returns false if the event does not refer to an open call.
 pub(crate) fn progress<'a>(
     event: &Object<'a>,
     reader: &mut Reader<'_, '_, 'a>,
@@ -179,7 +181,7 @@ pub(crate) fn progress<'a>(
     assembler.call_progress(out, 0, item_address.address(), metadata.as_deref())
 }
 
-/// Appends a piece of arguments. `tool`: the tool's name, if the event type determines it.
+/// Appends a piece of the arguments. `tool`: the tool's name, if the event type determines the name.
 pub(crate) fn delta<'a>(
     event: &Object<'a>,
     reader: &mut Reader<'_, '_, 'a>,
@@ -211,7 +213,7 @@ pub(crate) fn delta<'a>(
     )
 }
 
-/// Sets the complete arguments of a call. `member`: the member of the event that contains them.
+/// Sets the complete arguments of a call. `member`: the member of the event that contains the arguments.
 pub(crate) fn value<'a>(
     event: &Object<'a>,
     reader: &mut Reader<'_, '_, 'a>,
@@ -225,7 +227,7 @@ pub(crate) fn value<'a>(
     assembler.call_value(out, 0, item_address.address(), plain(event, member))
 }
 
-/// Marks the call of an event without arguments if another member of the event may contain them.
+/// If an event without arguments has another member that may contain them, marks the call of the event.
 #[cold]
 fn miss_arguments<'a>(event: &Object<'a>, reader: &mut Reader<'_, '_, 'a>) -> ParseResult {
     if may_hold_arguments(&reader.extra_fields_of_event(event).members) {
@@ -253,7 +255,8 @@ fn delta_elsewhere<'a>(event: &Object<'a>, reader: &mut Reader<'_, '_, 'a>) -> O
 /// Members that may contain the text of a delta that is an object.
 const PIECE_MEMBERS: [&str; 2] = ["arguments", "partial_json"];
 
-/// Returns the arguments in a `delta` that is an object: the text in its only member, or else its JSON.
+/// Returns the arguments in a `delta` that is an object. If the object has only one member, which contains text,
+/// returns this text. Otherwise, returns the JSON of the object.
 #[cold]
 fn piece<'a>(event: &Object<'a>) -> Option<Text<'a>> {
     let delta = event.object("delta")?;
@@ -264,7 +267,8 @@ fn piece<'a>(event: &Object<'a>) -> Option<Text<'a>> {
     Some(inner.unwrap_or_else(|| Text::plain(delta.raw.text)))
 }
 
-/// Returns the arguments of an item, and the name of their member if it is not the documented one.
+/// Returns the arguments of an item. Also returns the name of the member that contains them, if it is not the
+/// documented member.
 fn arguments<'a>(
     item: &Object<'a>,
     kind: &CallType,
@@ -293,8 +297,8 @@ fn arguments<'a>(
     }
 }
 
-/// Returns the members that make up the arguments, as a JSON object. The closing brace is omitted unless the arguments
-/// are complete.
+/// Returns the members that form the arguments, as a JSON object. The closing brace is omitted unless the arguments are
+/// complete.
 fn wrapped_arguments<'a>(
     item: &Object<'a>,
     kind: &CallType,
@@ -316,14 +320,15 @@ fn wrapped_arguments<'a>(
     })
 }
 
-/// Returns argument text. A value that is not a string is returned as its JSON text and classified later.
+/// Returns argument text. The JSON of a value that is not a string is returned as text, and the assembler classifies it
+/// later.
 fn plain<'a>(holder: &Object<'a>, member: &str) -> Option<Text<'a>> {
     let raw = holder.present(member)?;
     Some(text(raw).unwrap_or_else(|| Text::plain(raw.text)))
 }
 
-/// Returns true if the call is a shell call in the provider's container, or a tool search on the provider's servers.
-/// The client does not have to send a result for either.
+/// Returns true if the call is a shell call in a container of the provider, or a tool search on the provider's servers.
+/// The client does not send a result for either kind of call.
 fn is_hosted(item: &Object<'_>) -> bool {
     match item
         .get("environment")

@@ -1,6 +1,6 @@
-//! Iterates over the text parts in an item's content or summary, in every shape that gateways send.
+//! Iterates over the text parts in the content or summary of an item, in every shape that gateways send.
 //!
-//! Classifies each part by its type. The caller decides what to do with each part.
+//! Each part is classified by its type. The caller decides how to handle each part.
 
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::ParseResult;
@@ -24,7 +24,7 @@ use std::borrow::Cow;
 #[derive(Debug)]
 pub(crate) struct ContentPart<'w, 'a> {
     pub(crate) text_kind: TextKind,
-    /// The part's object. `None` if a gateway sends only a string.
+    /// The object of the part. `None` if a gateway sends only a string.
     pub(crate) part: Option<Cow<'w, Object<'a>>>,
     raw: Raw<'a>,
     pub(crate) position: i64,
@@ -42,7 +42,7 @@ impl<'a> ContentPart<'_, 'a> {
         }
     }
 
-    /// Returns the part's unknown members.
+    /// Returns the unknown members of the part.
     pub(crate) fn extra_fields(&self) -> ExtraFields<'a> {
         let part = self.part.as_ref();
         part.map(|part| extra_fields(part, &FACTS.part_fields))
@@ -60,8 +60,9 @@ impl TextKind {
     }
 }
 
-/// Returns the `TextKind` of a content part in a separate event, and the name of the member with its text.
-/// `default` overrides the `TextKind` of the type. If it is `None`, returns `None` for an unknown type.
+/// Returns the `TextKind` of the content part in a `content_part` or summary part event, and the name of the member
+/// with its text. `default` overrides the `TextKind` of the type. If `default` is `None`, returns `None` for an unknown
+/// type.
 pub(crate) fn text_kind_of(
     part: &Object<'_>,
     default: Option<TextKind>,
@@ -129,7 +130,7 @@ pub(crate) fn each_piece<'w, 'o, 'a>(
     Ok(())
 }
 
-/// Returns the `TextKind` of a summary part, which does not depend on its `type`. Returns `None` if its `type` is not a
+/// Returns the `TextKind` of a summary part, which does not depend on its `type`. Returns `None` if the `type` is not a
 /// string.
 fn of_summary<'a>(
     part: &Object<'a>,

@@ -1,10 +1,11 @@
-//! Computes the position of a part in its item, regardless of the `content_index` or `summary_index` in the events.
+//! Computes the position of a part in its item, because `content_index` and `summary_index` in the events are
+//! unreliable.
 //!
 //! Clients store the parts of an item in a list. Some gateways never reset the index, skip numbers, or use the same
-//! number for two parts. The number in an event is therefore only a label: the first part of an item has position 0,
-//! the next one has position 1, and so on. An unknown label may still refer to a known part. A delta then belongs to
-//! the only part that was announced but has no text, and a closing event belongs to the only part that is still open.
-//! Only indexes and channels are stored.
+//! number for two parts. The number in an event is therefore only a label for a part. The first part of an item has
+//! position 0, the second part has position 1, and so on. An unknown label may still refer to a known part. A delta
+//! with an unknown label belongs to the only part that was announced but has no text. A closing event with an unknown
+//! label belongs to the only part that is still open. The module stores only indexes and channels.
 
 use crate::dialect::responses::read::ItemAddress;
 use crate::model::delta::Channel;
@@ -15,7 +16,7 @@ use std::mem;
 /// Maximum number of messages that are tracked, and of parts in each message.
 const REMEMBERED: usize = 4096;
 
-/// What an event does to the part that it addresses.
+/// The effect of an event on the part that it addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Open,
@@ -24,7 +25,7 @@ pub(crate) enum Purpose {
     Close,
 }
 
-/// How much of a part has arrived, in ascending order.
+/// The amount of a part that has arrived. The variants are in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Stage {
     Opened,
@@ -56,9 +57,9 @@ impl Purpose {
 
 #[derive(Debug, Default)]
 struct Message {
-    /// Positions of parts, by channel and label (the number that events use for the part).
+    /// Positions of parts, by channel and label. The label of a part is the number that events use for it.
     named: Map<(Channel, i64), i64>,
-    /// The channel of the part at each position; `None` for a part of unknown type.
+    /// The channel of the part at each position, or `None` for a part of unknown type.
     taken: Map<i64, Option<Channel>>,
     stages: Map<i64, Stage>,
     at_stage: Map<(Channel, Stage), Set<i64>>,
@@ -68,7 +69,7 @@ struct Message {
 
 impl Message {
     /// Returns the part of the channel that an event with an unknown label addresses. Returns `None` unless exactly one
-    /// part has a suitable stage.
+    /// part is in a suitable stage.
     fn only_part(&self, channel: Channel, purpose: Purpose) -> Option<i64> {
         let stages = purpose.may_mean().iter();
         let mut found = stages
@@ -105,8 +106,8 @@ pub(crate) struct ContentIndexes {
     by_index: Map<i64, Message>,
     /// Ids of the messages in `by_id`, by output index.
     ids: Map<i64, String>,
-    /// True if any label now refers to a different part than at the last call to `take_renamed`. Templates are then no
-    /// longer valid.
+    /// True if any label has changed its part since the last call to `take_renamed`. Templates are not valid after such
+    /// a change.
     renamed: bool,
 }
 
@@ -118,7 +119,7 @@ enum MessageKey {
 }
 
 impl ContentIndexes {
-    /// Returns true if any label now refers to a different part than at the last call of this function.
+    /// Returns true if any label has changed its part since the last call to this function.
     #[inline]
     pub(crate) fn take_renamed(&mut self) -> bool {
         mem::take(&mut self.renamed)
@@ -136,8 +137,8 @@ impl ContentIndexes {
         self.renamed = true;
     }
 
-    /// Returns the position of the part that an event addresses, or `None` if the event has no index. An event that
-    /// opens a part addresses a new part if its label refers to a closed one.
+    /// Returns the position of the part that an event addresses, or `None` if the event has no index. If the label of
+    /// an opening event refers to a closed part, the event addresses a new part.
     pub(crate) fn of(
         &mut self,
         item_address: &ItemAddress<'_>,
@@ -185,7 +186,7 @@ impl ContentIndexes {
         }
     }
 
-    /// Marks the message as complete. The terminal output may still list it.
+    /// Marks the message as complete, although the terminal output may still list the message.
     pub(crate) fn finish(&mut self, item_address: &ItemAddress<'_>) {
         let key = self.known(item_address);
         if let Some(message) = key.and_then(|key| self.at(&key)) {
@@ -193,8 +194,8 @@ impl ContentIndexes {
         }
     }
 
-    /// Returns the position of the part that an element of a content list repeats. If the part at the element's
-    /// position has another channel, the position is looked up as a label, because lists may omit empty parts.
+    /// Returns the position of the part that an element of a content list repeats. If the part at the position of the
+    /// element has another channel, the position is treated as a label, because lists may omit empty parts.
     pub(crate) fn listed(
         &mut self,
         item_address: &ItemAddress<'_>,
@@ -235,15 +236,15 @@ impl ContentIndexes {
         }
     }
 
-    /// Returns the message that an event addresses, and adds it if it is new. Returns `None` if too many messages are
-    /// stored or the event has neither an id nor an index.
+    /// Returns the message that an event addresses. Adds the message if it is new. Returns `None` if too many messages
+    /// are stored or the event has neither an id nor an index.
     fn message(&mut self, item_address: &ItemAddress<'_>) -> Option<&mut Message> {
         let (known, id) = (self.known(item_address), item_address.item_id.as_deref());
         if known.is_none() && self.by_id.len() + self.by_index.len() >= REMEMBERED {
             return None;
         }
         let key = match (known, id, item_address.index) {
-            // The id of a known message arrived late.
+            // The message is known by its index, and its id arrives only now.
             (Some(MessageKey::Index(index)), Some(id), _) => {
                 let message = mem::take(self.by_index.slot(index));
                 self.by_index.remove(&index);

@@ -1,7 +1,7 @@
 //! Finds and reports duplicate object keys among the members that the decoder reads.
 //!
-//! The parser marks a payload that may have a duplicate key (`Place`). Only such a payload is scanned again here, and
-//! only where the decoder reads members.
+//! The parser marks a payload that may have a duplicate key (`Place`). Only a marked payload is scanned again here. The
+//! scan is limited to the places where the decoder reads members.
 
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::responses::name_sets::KeyBits;
@@ -44,7 +44,7 @@ impl ValueKind {
         })
     }
 
-    /// Returns the kind of value that a member has, or `None` if the decoder reads no keys in the value.
+    /// Returns the kind of the value of a member, or `None` if the decoder reads no keys in that value.
     fn leads(self, kind: Kind, key: Key<'_>) -> Option<ValueKind> {
         match kind {
             Kind::Object | Kind::Array => self.child(&key.name()),
@@ -70,7 +70,8 @@ impl ValueKind {
 }
 
 impl Place for ValueKind {
-    /// Like the inherent method, but a payload may also be a complete response, with its output at the top level.
+    /// Like the inherent method of the same name, but also accepts a payload that is a complete response, with the
+    /// output at the top level.
     fn child(self, key: Key<'_>) -> Option<ValueKind> {
         match (self, key.name().as_ref()) {
             (ValueKind::Event, "output") => Some(ValueKind::Output),
@@ -128,7 +129,7 @@ fn note(
 }
 
 /// Scans the next value and everything nested in it, in one pass. Returns false if the JSON is invalid, which cannot
-/// happen here.
+/// happen, because the payload has already been validated.
 fn descend(
     out: &mut Output<'_>,
     scanner: &mut Scanner<'_>,

@@ -1,7 +1,7 @@
-//! Decodes output items when they are announced, complete, or repeated in the terminal output.
+//! Decodes output items when they are announced, completed, or repeated in the terminal output.
 //!
-//! Messages and reasoning contain text. Tool calls are decoded in `calls`, results are paired with their calls, and
-//! items of unknown type are kept unchanged for the next turn.
+//! Messages and reasoning contain text. The module `calls` decodes tool calls. Results are paired with their calls.
+//! Items of unknown type are kept unchanged for the next turn.
 
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
@@ -34,14 +34,15 @@ use crate::model::small_map::Map;
 use crate::model::small_map::Set;
 use std::borrow::Cow;
 
-/// Maximum number of emitted values to remember, so that none is emitted twice.
+/// Maximum number of emitted values whose hashes are stored, so that no value is emitted twice.
 const ONCE: usize = 4096;
 /// Maximum number of output indexes whose item type is stored.
 const TYPES: usize = 4096;
 /// Maximum length of a stored item type, in characters.
 const TYPE: usize = 64;
 
-/// Event name under which every item of unknown type is emitted, whichever event contained it.
+/// Event name under which items of unknown type are emitted. The name does not depend on the event that contained the
+/// item.
 const ITEM_DONE: &str = "response.output_item.done";
 
 /// The output items of one stream.
@@ -67,11 +68,11 @@ impl Default for Items {
     }
 }
 
-/// Where in the payload an item occurs.
+/// The place of an item in the payload.
 #[derive(Clone, Copy, Debug)]
 struct ItemOccurrence<'p> {
     at: Pointer<'p>,
-    /// True if the item is in the terminal output, which repeats items.
+    /// True if the item is in the terminal output, which repeats streamed items.
     again: bool,
 }
 
@@ -79,7 +80,7 @@ struct ItemOccurrence<'p> {
 type RestatedItem<'w, 'a> = (Raw<'a>, Option<Cow<'w, Object<'a>>>);
 
 impl Items {
-    /// Discards all state when the response restarts, because indexes then refer to other items.
+    /// Discards all state when the response restarts, because indexes refer to other items after a restart.
     pub(crate) fn begin_again(&mut self) {
         self.texts = LazyBox::default();
         self.types.clear();
@@ -138,7 +139,7 @@ impl Items {
         }
     }
 
-    /// Handles the terminal output, which lists every item, including any that was not streamed.
+    /// Handles the terminal output, which lists every item, including items that were not streamed.
     pub(crate) fn restate<'a>(
         &mut self,
         output: Raw<'a>,
@@ -183,8 +184,8 @@ impl Items {
         Ok((item, item_address))
     }
 
-    /// Returns true if the items of the terminal output have the same number and types as the streamed items. Their
-    /// positions are then output indexes. Some gateways omit items from the terminal output.
+    /// Returns true if the terminal output has as many items as were streamed, with the same types. If so, positions in
+    /// the terminal output are output indexes. Some gateways omit items from the terminal output.
     fn in_line(&self, output: &[RestatedItem<'_, '_>]) -> bool {
         let same = |(position, (_, item)): (i64, &RestatedItem<'_, '_>)| {
             let name = item.as_deref().map(type_of).unwrap_or_default();
@@ -264,8 +265,8 @@ impl Items {
         }
     }
 
-    /// Emits the result in a call item: its error if there is one, otherwise its output. Emits nothing if it has
-    /// neither.
+    /// Emits the result that a call item contains: its error if there is one, otherwise its output. Emits nothing if
+    /// the item has neither an error nor an output.
     fn own_result(
         &mut self,
         item: &Object<'_>,
@@ -287,8 +288,8 @@ impl Items {
         assembler.result(out, 0, id, raw.text, error.is_some(), None)
     }
 
-    /// Emits a finished image as a file of the response. Previews (`partial_image`) are not files; they are emitted as
-    /// metadata of the call.
+    /// Emits a finished image as a file of the response. Previews (`partial_image`) are not files. Previews are emitted
+    /// as metadata of the call.
     fn image<'a>(
         &mut self,
         item: &Object<'a>,
@@ -389,7 +390,7 @@ impl Items {
         assembler.kept_unknown(out, 0, Some(ITEM_DONE), item.raw.text.as_bytes(), None)
     }
 
-    /// Returns true if the value has not been emitted before. The terminal output repeats streamed values.
+    /// Returns true if the value has not been emitted before, because the terminal output repeats streamed values.
     fn is_new(&mut self, what: (&str, &str, &str)) -> bool {
         let mark = mark_of(what);
         if self.once.len() < ONCE {
@@ -423,8 +424,8 @@ fn text_kind(item: &Object<'_>) -> Option<ItemKind> {
     }
 }
 
-/// Returns true if a response may end with this item. Reasoning, commentary, and the provider's own calls and lists are
-/// always followed by other items.
+/// Returns true if a response may end with this item. Other items always follow reasoning, commentary, calls that the
+/// provider runs, and lists of the provider's tools.
 fn is_answer(item: &Object<'_>) -> bool {
     let Some(kind) = item.string("type") else {
         return true;
@@ -442,8 +443,8 @@ fn is_empty_result(raw: Raw<'_>) -> bool {
     raw.text == "\"\"" || is_empty_array(raw)
 }
 
-/// Returns a text item's unknown members. Omits the statuses `in_progress` and `completed`, which the events already
-/// report.
+/// Returns the unknown members of a text item. Omits the statuses `in_progress` and `completed`, which the events
+/// already report.
 fn members_of<'a>(item: &Object<'a>) -> ExtraFields<'a> {
     let mut out = extra_fields(item, &FACTS.item_fields);
     let status = item.string("status");

@@ -1,6 +1,6 @@
 //! Decodes OpenAI Responses and OpenResponses streams, and complete `response` bodies, into wire deltas.
 //!
-//! Dispatches events by their type. Most event and member names are in `_spec/dialects.json`.
+//! Events are dispatched by their type. `_spec/dialects.json` contains most event and member names.
 
 pub(crate) mod audio;
 pub(crate) mod calls;
@@ -74,11 +74,12 @@ pub(crate) struct Responses {
     start_reported: bool,
     /// True if the policy treats a new response id as a restart.
     restarts: bool,
-    /// Hash of the last response id.
+    /// Hash of the most recent response id.
     id: Option<u64>,
-    /// Type name and kind of the previous event, cached because consecutive events usually have the same type.
+    /// Type name and kind of the previous event. Both values are cached, because consecutive events usually have the
+    /// same type.
     last: Option<(&'static str, &'static EventKind)>,
-    /// A failure without an error, until the next event.
+    /// A failure event without an error, held until the next event.
     failure: Option<Box<HeldPayload>>,
     ended: bool,
     templates: ItemTemplates,
@@ -183,8 +184,7 @@ impl Responses {
         let quiet = reader.notes.is_empty();
         reader.report()?;
         let is_misread = wire.out.wants_wire_facts() && wire.out.misread_count() != misread_before;
-        // After a misread event, clients may have stored a different item at the index for which a template was
-        // learned.
+        // If clients misread an event, they may store a different item at the index for which a template was learned.
         if self.items.texts.take_renamed() || is_misread {
             self.templates.forget();
         }
@@ -272,8 +272,8 @@ impl Responses {
         Ok(())
     }
 
-    /// Decodes one event of a response. Returns false if the event must be emitted as unknown, because it concerns an
-    /// item or part of unknown type.
+    /// Decodes one event of a response. Returns false if the event concerns an item or part of unknown type, and must
+    /// be emitted as unknown.
     #[inline]
     fn step<'a>(
         &mut self,
@@ -342,8 +342,8 @@ impl Responses {
     }
 }
 
-/// Returns the values in a delta that may differ in the next event of the same type. Returns `None` if `delta` is not a
-/// string.
+/// Returns the values of a delta that may be different in the next event of the same type. Returns `None` if `delta` is
+/// not a string.
 fn varying<'a>(event: &Object<'a>, slots: &Slots<'a>) -> Option<Varying<'a>> {
     let fields = &FACTS.fields;
     let text = |raw: &Raw<'_>| raw.kind == Kind::String;
@@ -419,7 +419,7 @@ impl Decoder for Responses {
     }
 
     /// Ignores `[DONE]`, because the OpenResponses specification sends it after the terminal event. Clients stop
-    /// reading at `[DONE]`, so repair drops one that comes before the terminal event.
+    /// reading at `[DONE]`, so repair drops a `[DONE]` that comes before the terminal event.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         wire.out.leave_out("done_marker");
         self.report_failure(wire)
@@ -430,8 +430,8 @@ impl Decoder for Responses {
         self.after_failure(wire, Some(upstream_error), payload)
     }
 
-    /// Marks the stream as truncated if it ends after a provider's call or another item that cannot be the last, even
-    /// if the policy treats a missing terminal marker as a complete stream.
+    /// Marks the stream as truncated if its last item cannot end a response, such as a call that the provider runs. The
+    /// stream is truncated even if the policy accepts a missing terminal marker.
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.report_failure(wire)?;
         self.audio.leave(wire)?;

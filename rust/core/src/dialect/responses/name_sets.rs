@@ -1,4 +1,4 @@
-//! Sets of member names with fast lookup, because every member of every event is looked up.
+//! Sets of member names. Lookups must be fast, because every member of every event is looked up.
 
 use crate::json::Key;
 use crate::json::Kind;
@@ -7,7 +7,7 @@ use crate::json::members::Member;
 use crate::json::members::Slot;
 use crate::json::members::present;
 
-/// A set of names, grouped by length because few names have the same length. Each entry is the first eight bytes of a
+/// A set of names, grouped by length, because few names have the same length. Each entry is the first eight bytes of a
 /// name, the name, and its number.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
@@ -21,7 +21,7 @@ pub(crate) struct Field {
     at: usize,
 }
 
-/// Maximum number of names for which `Slots` has room.
+/// Maximum number of names in `Slots`.
 const SLOTS: usize = 32;
 
 /// The members of one object, indexed by the numbers of their names. If a key is duplicated, the last member is used.
@@ -59,12 +59,12 @@ impl<'a> Slots<'a> {
     }
 }
 
-/// Bit set of the names that occur in one object, by number.
+/// Bit set of the numbers of the names that occur in one object.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KeyBits(u64);
 
 impl Names {
-    /// Builds a set of at most 64 names, so that a `KeyBits` has one bit for each.
+    /// Builds a set of at most 64 names, because `KeyBits` has 64 bits.
     pub(crate) fn of(names: impl IntoIterator<Item = &'static str>) -> Names {
         let mut out = Names::default();
         let mut count = 0;
@@ -115,7 +115,7 @@ impl Names {
         self.number_of(key).is_some()
     }
 
-    /// Records a member. Returns true if its key is in the set and the object already had a member with this key.
+    /// Records a member. Returns true if the key is in the set and the object already had a member with this key.
     #[inline]
     pub(crate) fn note(&self, seen_bits: &mut KeyBits, key: Key<'_>) -> bool {
         let number = self.number_of(key);

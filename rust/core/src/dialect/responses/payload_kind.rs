@@ -41,16 +41,16 @@ fn is_body(object: &Object<'_>) -> bool {
     object.present("error").is_some() || is_error_body(object)
 }
 
-/// Returns true if the body of a response is an error, without an `error` member. It may then consist only of `message`
-/// or `detail`.
+/// Returns true if the body of a response reports an error without an `error` member. An error body may contain only
+/// `message` or `detail`.
 fn is_error_body(object: &Object<'_>) -> bool {
     let first = object.members.first();
     let bare = first.is_some_and(|first| first.key.is("detail") || first.key.is("message"));
     reports_error(object) || (bare && is_bare(&object.members, &object.names()))
 }
 
-/// Returns true if a document without an `error` member reports an error. It then has a message with a code, or reports
-/// a failure in another known shape.
+/// Returns true if a document without an `error` member reports an error. An error document has a message with a code,
+/// or another known error shape.
 fn reports_error(object: &Object<'_>) -> bool {
     if object.present("type").is_none() && !is_whole(object) && reports_failure(&object.members) {
         return true;
@@ -58,8 +58,8 @@ fn reports_error(object: &Object<'_>) -> bool {
     if object.present("message").is_none() {
         return false;
     }
-    // A document with a `type` is an event. Extension events may have a `message` too, so only a type that ends in
-    // `error` is treated as an error.
+    // A document with a `type` is an event. Extension events may also have a `message`, so an event is treated as an
+    // error only if its type ends in `error`.
     match object.present("type") {
         None => object.present("code").is_some() && !reports_success(&object.members),
         Some(_) => object
@@ -87,8 +87,8 @@ fn kind(object: &Object<'_>) -> Option<EventKind> {
     FACTS.kinds.get(name.as_ref()).copied()
 }
 
-/// Returns the error in an event, from its `error` member or from the event itself, or `None`. An `error` member in a
-/// response event or an extension event may have another meaning.
+/// Returns the error in an event, or `None`. The error is the `error` member or the event itself. An `error` member in
+/// a response event or an extension event may have another meaning.
 #[inline]
 pub(crate) fn find_error<'a>(
     event: &Object<'a>,
@@ -117,7 +117,7 @@ pub(crate) fn find_error<'a>(
     let whole = || UpstreamErrorFields::of_members(&event.members, event.raw);
     if is_named_error || (status == Some("failed") && slots.present(fields.message).is_some()) {
         let mut found = whole();
-        // The type of an event is not an error type.
+        // The type of an error event is not the type of the error.
         if is_error || matches!(kind, Some(EventKind::Terminal(_))) {
             found.kind = None;
         }
@@ -127,7 +127,7 @@ pub(crate) fn find_error<'a>(
     (may && reports_error(event)).then(whole)
 }
 
-/// Returns true if the object is a response instead of an event.
+/// Returns true if the object is a response rather than an event.
 pub(crate) fn is_whole(object: &Object<'_>) -> bool {
     is_string(object.get("object"), "response")
 }

@@ -38,12 +38,12 @@ const INDEX_CAP: u64 = u32::MAX as u64;
 /// Members that may contain the text of a delta that is an object.
 const DELTA_MEMBERS: [&str; 4] = ["text", "content", "delta", "refusal"];
 
-/// A payload that is being read, its decode context, and the anomalies found so far.
+/// The payload that is being decoded, its decode context, and the anomalies that have been found in it.
 #[derive(Debug)]
 pub(crate) struct Reader<'w, 'o, 'a> {
     pub(crate) wire: DecodeContext<'w, 'o>,
     pub(crate) notes: Anomalies<'a>,
-    /// Members of the event. Empty if the payload is a complete response body.
+    /// Members of the event. The list is empty if the payload is a complete response body.
     slots: &'w Slots<'a>,
     payload: &'w Object<'a>,
     max_index: u64,
@@ -87,8 +87,8 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         }
     }
 
-    /// Returns the value of a member, or `None` if it is not an object. Any other value except null is recorded as an
-    /// anomaly.
+    /// Returns the value of a member, or `None` if it is not an object. A value of another type, except null, is
+    /// recorded as an anomaly.
     pub(crate) fn object(
         &mut self,
         holder: &Object<'a>,
@@ -112,7 +112,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         self.payload.items(raw)
     }
 
-    /// Returns an id, or `None` if it is absent, blank, or a placeholder (`absent_ids`).
+    /// Returns an id, or `None` if the id is absent, blank, or a placeholder (`absent_ids`).
     #[inline]
     pub(crate) fn identity(
         &mut self,
@@ -138,13 +138,13 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         Some(id)
     }
 
-    /// Returns a tool's name, or `None` if it is absent or blank.
+    /// Returns the name of a tool, or `None` if the name is absent or blank.
     pub(crate) fn name(&mut self, holder: &Object<'a>, at: Pointer<'_>) -> Option<Cow<'a, str>> {
         let name = self.text(holder, at, "name");
         self.usable_name(name)
     }
 
-    /// Returns the tool's name in the event itself, or `None` if it is absent or blank.
+    /// Returns the tool name in the event itself, or `None` if the name is absent or blank.
     pub(crate) fn name_of_event(&mut self) -> Option<Cow<'a, str>> {
         let name = self.text_of_event(FACTS.fields.name);
         self.usable_name(name)
@@ -159,8 +159,8 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         Some(name)
     }
 
-    /// Returns an index, or `None` if it is absent or unusable. An unusable index is reported; it never addresses an
-    /// item or a part.
+    /// Returns an index, or `None` if the index is absent or unusable. An unusable index is reported, and is never used
+    /// to address an item or a part.
     #[inline]
     fn index(&mut self, slot: Slot<'_>, max: u64) -> Result<Option<i64>, Fault> {
         let Some(raw) = present(slot) else {
@@ -177,8 +177,8 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         Ok(None)
     }
 
-    /// Returns the text of a string member, or `None` for any other value. The next delta may complete a surrogate pair
-    /// that is split at the end of the text.
+    /// Returns the text of a string member, or `None` for any other value. The text may end with half of a surrogate
+    /// pair, which the next delta may complete.
     #[inline]
     pub(crate) fn text(
         &mut self,
@@ -204,15 +204,16 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         self.text_in(self.slots.get(field), Pointer::ROOT, field.name)
     }
 
-    /// Returns the text of a delta. Some gateways send an object that contains the text, or send it under `text`.
+    /// Returns the text of a delta. Some gateways send an object that contains the text, or send the text in the member
+    /// `text`.
     #[inline]
     pub(crate) fn text_of_delta(&mut self, field: Field) -> Option<Text<'a>> {
         let text = self.text_of_event(field);
         text.or_else(|| self.text_elsewhere(field))
     }
 
-    /// Returns the text inside an object. If the member is absent, uses the value of `text`, the member that final events
-    /// use.
+    /// Returns the text of a delta that is an object. If the member is absent, uses the member `text`, which final
+    /// events use.
     #[cold]
     fn text_elsewhere(&mut self, field: Field) -> Option<Text<'a>> {
         let mut slot = self.slots.get(field);
@@ -231,15 +232,15 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         texts.find_map(text)
     }
 
-    /// Replaces lone surrogates in text that no later delta continues, and records whether there were any.
+    /// Replaces lone surrogates in text that no later delta continues, and records an anomaly if there were any.
     pub(crate) fn whole_text(&mut self, text: Text<'a>) -> Cow<'a, str> {
         let (text, lone) = text.into_whole();
         self.notes.lone |= lone;
         text
     }
 
-    /// Returns the address of the item or part that an event refers to. `position`: the member that contains the part's
-    /// index.
+    /// Returns the address of the item or part that an event refers to. `position`: the member that contains the index
+    /// of the part.
     #[inline]
     pub(crate) fn item_address(
         &mut self,
@@ -281,7 +282,7 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
     }
 }
 
-/// Returns the members that are not in `modelled`, except those that are null or `[]`.
+/// Returns the members that are not in `modelled`, except members that are null or `[]`.
 pub(crate) fn extra_fields<'a>(holder: &Object<'a>, modelled: &Names) -> ExtraFields<'a> {
     let mut out = ExtraFields::default();
     let other = |member: &&Member<'_>| !modelled.has(member.key);

@@ -1,8 +1,9 @@
-//! Checks Responses events against the requirements of official clients, so that repair rewrites what they misread.
+//! Checks Responses events against the requirements of official clients, so that repair can rewrite the events that
+//! clients would misread.
 //!
-//! openai-python and openai-node store one item at each output index and one part at each position of an item. They
-//! raise if an event does not match what they stored, if its item or part was not added before, or if an item's id
-//! changes. Their final result is the `output` in the last event.
+//! openai-python and openai-node store one item at each output index and one part at each position of an item. The
+//! clients raise an exception if an event contradicts what they have stored, if its item or part was not added before,
+//! or if the id of an item changes. The final result of the clients is the `output` in the last event.
 
 use crate::dialect::responses::spec_tables::FACTS;
 use crate::json::Kind;
@@ -22,7 +23,7 @@ const MAX_ITEMS: usize = 4096;
 /// Maximum number of additional items to store at one index.
 const MAX_AT_INDEX: usize = 16;
 
-/// Maximum number of content parts to store; any further parts are not checked.
+/// Maximum number of content parts to store. Further parts are not checked.
 const MAX_PARTS: usize = 4096;
 
 /// Item types that clients find by call id.
@@ -39,7 +40,7 @@ const WITHOUT_ID: [&str; 2] = ["function_call", "custom_tool_call"];
 /// Event families that clients expect under another name.
 const OTHER_NAMES: [&str; 2] = ["text", "function_call.arguments"];
 
-/// Returns the type of the items that events of `family` address, or `None` for any other family.
+/// Returns the type of item that events of `family` address, or `None` if the events do not address items.
 fn item_type(family: &str) -> Option<&'static str> {
     Some(match family {
         "output_text" | "output_text.annotation" | "refusal" => "message",
@@ -56,7 +57,8 @@ fn item_type(family: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the type of the content parts that events of `family` address, or `None` for any other family.
+/// Returns the type of content part that events of `family` address, or `None` if the events do not address content
+/// parts.
 fn part_type(family: &str) -> Option<&'static str> {
     Some(match family {
         "output_text" | "output_text.annotation" => "output_text",
@@ -66,7 +68,7 @@ fn part_type(family: &str) -> Option<&'static str> {
     })
 }
 
-/// A content part of an item, as clients store it.
+/// A content part of an item, in the form that clients store.
 #[derive(Debug, Default)]
 struct Part {
     kind: Option<String>,
@@ -84,7 +86,8 @@ impl Part {
         }
     }
 
-    /// Marks the event as misread unless the part has the type `kind` and an annotation has a suitable index.
+    /// Marks the event as misread unless the part has the type `kind` and, if the event adds an annotation, the index
+    /// is correct.
     fn check(&mut self, out: &mut Output<'_>, family: &str, kind: &str, event: &Object<'_>) {
         if self.kind.as_deref() != Some(kind) {
             out.mark_misread("other_kind");
@@ -103,7 +106,7 @@ impl Part {
     }
 }
 
-/// One output item, as clients store it.
+/// One output item, in the form that clients store.
 #[derive(Debug, Default)]
 struct Item {
     kind: Option<String>,
@@ -111,7 +114,7 @@ struct Item {
     call_id: Option<String>,
     parts: Vec<Part>,
     summaries: usize,
-    /// Number of other items that had the same index before.
+    /// Number of earlier items that had the same index.
     before: usize,
     /// True once the item has been completed.
     is_done: bool,
@@ -150,7 +153,7 @@ impl Item {
         kind.is_some_and(|kind| kind.ends_with("_output"))
     }
 
-    /// Passes the item to the encoder that writes repaired events.
+    /// Records the item for the encoder that writes repaired events.
     fn report(&self, out: &mut Output<'_>, index: i64) {
         out.record_fact(WireFact::ItemAdded {
             index,
@@ -160,7 +163,7 @@ impl Item {
         });
     }
 
-    /// Returns the keys by which clients find the item. No other item may have any of these keys.
+    /// Returns the keys by which clients find the item. Each of these keys must be unique.
     fn names(&self) -> impl Iterator<Item = Name> + '_ {
         let known = |names: &[&str]| names.iter().any(|kind| self.is(kind));
         let is_name = |name: &&String| !name.is_empty();
@@ -186,7 +189,7 @@ enum Opening {
     #[default]
     Nothing,
     Sent,
-    /// Repair inserts an opening event.
+    /// Repair inserts the opening event.
     Own,
 }
 
@@ -205,7 +208,7 @@ pub(crate) struct Readers {
     parts: usize,
 }
 
-/// What an event does at the position that it addresses.
+/// Whether an event adds or changes a part at the position that it addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EventAction {
     Add,
@@ -213,7 +216,8 @@ enum EventAction {
 }
 
 impl Readers {
-    /// Marks the event as misread if official clients would not interpret it correctly, and stores what they store.
+    /// Marks the event as misread if official clients would interpret it incorrectly, and stores the values that these
+    /// clients store.
     pub(crate) fn event(&mut self, out: &mut Output<'_>, kind: &str, event: &Object<'_>) {
         if word(event, "type").is_none_or(|kind| kind.is_empty()) {
             out.mark_misread("other_member"); // clients do not read the name of the event
@@ -249,7 +253,7 @@ impl Readers {
     fn begin(&mut self, out: &mut Output<'_>, kind: &str, event: &Object<'_>) {
         self.opening = Opening::Sent;
         if FACTS.is_terminal(kind) {
-            out.mark_misread("start_missing"); // a terminal event contains content that was not streamed
+            out.mark_misread("start_missing"); // the terminal event contains content that was not streamed
         } else if kind != "response.created" {
             self.opening = Opening::Own;
             out.miss_opening();
@@ -282,7 +286,8 @@ impl Readers {
         }
     }
 
-    /// Checks the final output. Clients require that it contain the items that were not completed before.
+    /// Checks the final output. Clients require that the final output contain every item that has not been completed
+    /// before.
     fn completed(&self, out: &mut Output<'_>, output: Vec<Raw<'_>>) {
         let mut last = HashMap::new();
         for sent in output.into_iter().take(MAX_ITEMS).filter_map(Object::of) {
@@ -324,7 +329,7 @@ impl Readers {
         }
     }
 
-    /// Stores a new item. Marks the event as misread if the item lacks an id or another item has the same one.
+    /// Stores a new item. Marks the event as misread if the item has no id, or if its id is that of another item.
     fn keep(&mut self, out: &mut Output<'_>, at: i64, item: Item) {
         if self.items.len() >= MAX_ITEMS {
             return;
@@ -380,8 +385,8 @@ impl Readers {
         });
     }
 
-    /// Returns the item that an event addresses. If clients cannot find it, marks the event as misread and returns
-    /// `None`.
+    /// Returns the item that an event addresses. If clients cannot find the item, marks the event as misread and
+    /// returns `None`.
     fn item(&mut self, out: &mut Output<'_>, event: &Object<'_>, kind: &str) -> Option<&mut Item> {
         let at = index(event, "output_index");
         let is_full = self.items.len() >= MAX_ITEMS;
@@ -480,7 +485,7 @@ impl Readers {
 }
 
 /// Returns the position that an event addresses among `count` parts, or `None` if the position is wrong. An event that
-/// adds a part must address the next position. `count`: `None` if the number is unknown.
+/// adds a part must address the next position. If the number of parts is unknown, `count` is `None`.
 fn position_of(
     out: &mut Output<'_>,
     event: &Object<'_>,

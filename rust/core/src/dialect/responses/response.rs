@@ -1,7 +1,6 @@
-//! Decodes the response object: its id and model, its output, its usage, and how it ended. Also decodes complete
-//! response bodies.
+//! Decodes the response object, both in events and as a complete body: its id, model, output, usage, and status.
 //!
-//! At the end of a response, the output is applied first, then the usage, then the status.
+//! At the end of a response, the module decodes the output, the usage, and the status, in this order.
 
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
@@ -62,7 +61,8 @@ impl Responses {
         usage(&response, at, reader)
     }
 
-    /// Returns true if the response has an id that differs from the last one, so that it was restarted (AM10).
+    /// Returns true if the response id differs from the last response id, which means that the response was restarted
+    /// (AM10).
     fn is_another(&mut self, response: &Object<'_>) -> bool {
         let id = response.string("id");
         let Some(id) = id.filter(|id| !id.trim_matches(is_white).is_empty()) else {
@@ -73,7 +73,7 @@ impl Responses {
         before.is_some_and(|before| before != id)
     }
 
-    /// Decodes a response that was sent as one document. It may be complete or in progress.
+    /// Decodes a response that was sent as one document. The response may be complete or in progress.
     pub(crate) fn body(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -129,8 +129,9 @@ impl Responses {
         self.conclude(response.as_deref(), at, reader, status, enclosing, payload)
     }
 
-    /// Emits the response's start event from the first event that identifies the response, or completes it from a later
-    /// event. In a resumed stream, this may be the terminal event.
+    /// Emits the start event of the response when an event first identifies the response. Later events add the fields
+    /// that the start event lacked. In a resumed stream, the terminal event may be the first event that identifies the
+    /// response.
     fn start<'a>(
         &mut self,
         response: &Object<'a>,
@@ -223,7 +224,7 @@ impl Responses {
 }
 
 impl Responses {
-    /// Holds back a failure event that contains no error, because some gateways send the error as the next event.
+    /// Holds back a failure event without an error, because some gateways send the error in the next event.
     fn hold_failure(&mut self, payload: Payload<'_>) {
         let data = payload.text.as_bytes();
         let arrival = LocatedPayload {
@@ -233,8 +234,8 @@ impl Responses {
         self.failure = Some(Box::new(HeldPayload::of(arrival)));
     }
 
-    /// Reports the error in the event after a failure event that contained none. If that event has no error either, the
-    /// failure itself is reported, and the event is ignored.
+    /// Reports the error in the event that follows a failure event without an error. If this event contains no error
+    /// either, reports the failure itself and ignores the event.
     #[cold]
     pub(crate) fn after_failure(
         &mut self,
@@ -249,7 +250,7 @@ impl Responses {
         self.report_error(wire, &upstream_error, payload)
     }
 
-    /// Reports the failure that is held, if there is one, at its own place.
+    /// Reports the held failure, if there is one. The report refers to the position of the failure event.
     pub(crate) fn report_failure(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         let Some(failure) = self.failure.take() else {
             return Ok(());
@@ -289,7 +290,7 @@ fn changed_fields<'a>(response: &Object<'a>, reported: Option<&str>) -> ExtraFie
     let kind = Kind::Object;
     let reported = members(Raw { text, kind });
     let reported = reported.get(..REMEMBERED).unwrap_or(&reported);
-    // The members usually come in the same order, so the search begins after the last match.
+    // The members usually have the same order, so the search begins after the last match.
     let mut next = 0;
     left.members.retain(|one| {
         let name = one.key.name();
@@ -320,8 +321,8 @@ fn usage<'a>(
 
 /// Returns the status, or the reason why the response is incomplete.
 ///
-/// The reason is not used if it is blank or the usual one. A response whose reason does not mean success is incomplete,
-/// even if its status is `completed`.
+/// The reason is not used if it is blank or `max_output_tokens`. A response whose reason does not mean success is
+/// incomplete, even if its status is `completed`.
 fn reason_of<'a>(status: Cow<'a, str>, why: Option<Raw<'a>>) -> Cow<'a, str> {
     let Some(why) = why.and_then(string).filter(|why| !why.trim().is_empty()) else {
         return status;

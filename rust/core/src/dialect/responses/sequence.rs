@@ -1,8 +1,7 @@
 //! Distinguishes replayed events from new events that have the same `sequence_number`.
 //!
-//! A stream that is resumed or replayed repeats events with their `sequence_number`; a gateway that hard-codes the
-//! number does not repeat events. Exact duplicates are therefore dropped until a number occurs with two different
-//! contents.
+//! A resumed or replayed stream repeats events with their `sequence_number`. A gateway that hard-codes the number uses
+//! it for different events. Exact duplicates are therefore dropped until two different events have the same number.
 
 use crate::json::Kind;
 use crate::json::Number;
@@ -15,14 +14,14 @@ use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::mem;
 
-/// Number of events to remember, each as a number and a hash. Replayed events before this window are treated as new
-/// events; the assembler still matches them by item ids and the terminal output.
+/// Number of recent events that are compared, by number and hash. Older events that are replayed count as new events,
+/// but the assembler still matches them by item id and terminal output.
 const WINDOW: usize = 16_384;
 
 /// Minimum number of hashes by which the capacity of `run` grows.
 const STEP: usize = 8;
 
-/// The hash of each event by number, and the numbers in order of arrival.
+/// The hash of each event by its number, and the numbers in order of arrival.
 #[derive(Debug, Default)]
 struct HashesByNumber {
     seen: HashMap<i128, u32>,
@@ -41,11 +40,11 @@ impl HashesByNumber {
     }
 }
 
-/// The sequence numbers of one stream. They are used as long as they can be trusted.
+/// The sequence numbers of one stream. The numbers are used until one of them proves unreliable.
 #[derive(Debug, Default)]
 pub(crate) struct Sequence {
-    /// The first number in `run`, which contains the hash of each event from there on. Used as long as the numbers have
-    /// no gap, which is the common case.
+    /// The number of the first event in `run`, which contains the hashes of consecutive events. `run` is used until the
+    /// numbers have a gap, which is rare.
     first: i128,
     run: VecDeque<u32>,
     /// Replaces `run` once the numbers have a gap.
@@ -55,7 +54,7 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
-    /// Returns the number after the last one, or `None` if the numbers are not trusted or have a gap.
+    /// Returns the next expected number, or `None` if the numbers are unreliable or have a gap.
     #[inline]
     pub(crate) fn next(&self) -> Option<u32> {
         let counted = !self.run.is_empty() && self.scattered.is_none() && !self.distrusted;
@@ -78,8 +77,8 @@ impl Sequence {
         }
     }
 
-    /// Returns true if an event with this number and content has been seen before. Equal events have equal hashes
-    /// (`mark`).
+    /// Returns true if an event with this number and content has been seen before. The hash of an event is `mark`,
+    /// which is the same for equal events.
     pub(crate) fn is_replayed(
         &mut self,
         out: &mut Output<'_>,
@@ -92,8 +91,8 @@ impl Sequence {
         let Some(number) = number.filter(|_| !self.distrusted) else {
             return Ok(false);
         };
-        // Half of the hash is enough, because it is compared only with the hash of the event with the same number.
-        // These hashes account for most of the memory that a long stream uses.
+        // Half of the hash is sufficient, because only hashes of events with the same number are compared. In a long
+        // stream, these hashes use most of the memory.
         let mark = mark() as u32;
         match self.known(number) {
             None => {
@@ -141,7 +140,7 @@ impl Sequence {
                 self.run.pop_front();
                 self.first += 1;
             } else if self.run.len() == self.run.capacity() {
-                // Grow by a quarter instead of doubling, to save memory.
+                // Grow the capacity by a quarter instead of doubling it, to save memory.
                 self.run.reserve_exact((self.run.len() / 4).max(STEP));
             }
             self.run.push_back(mark);
@@ -171,7 +170,7 @@ fn fits(number: &i128) -> bool {
 mod tests {
     use super::*;
 
-    /// For any order of the numbers, lookups give the same results as a single list in order of arrival would.
+    /// For any order of the numbers, lookups return the same results as in a list in order of arrival.
     #[test]
     fn counted_without_a_gap_or_not() {
         let window = WINDOW as i128;

@@ -1,6 +1,6 @@
-//! The tables of the Responses dialect from `_spec/dialects.json`, indexed for the decoder.
+//! The tables of the Responses dialect, loaded from `_spec/dialects.json` and indexed for the decoder.
 //!
-//! Loaded once, on first use.
+//! The tables are loaded once, on first use.
 
 use crate::dialect::responses::name_sets::Field;
 use crate::dialect::responses::name_sets::Names;
@@ -61,8 +61,8 @@ impl TextKind {
     }
 }
 
-/// An event that contains text. `position`: the member that contains the part's index in its item. `member`: the member
-/// that contains the text.
+/// An event that contains text. `position`: the member that contains the index of the part in its item. `member`: the
+/// member that contains the text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TextEvent {
     pub(crate) text_kind: TextKind,
@@ -88,7 +88,7 @@ pub(crate) struct Fields {
     pub(crate) text: Field,
 }
 
-/// What an event does, as determined by its type.
+/// The effect of an event, which its type determines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     KeepAlive,
@@ -103,12 +103,13 @@ pub(crate) enum Kind {
     Annotation,
     TextDelta(TextEvent),
     TextValue(TextEvent),
-    /// The event contains a piece of arguments. The value is the tool's name, if the event type determines it.
+    /// The event contains a piece of the arguments. The value is the tool's name, if the event type determines the
+    /// name.
     ArgumentDelta(Option<&'static str>),
-    /// The event contains the complete arguments. The value is the name of the member with them.
+    /// The event contains the complete arguments. The value is the name of the member that contains them.
     ArgumentValue(&'static str),
     Opening,
-    /// The event is about a call in progress.
+    /// The event reports the progress of a call.
     Progress,
     /// The event contains an audio fragment. The value is the member of `audio` that the fragment extends.
     AudioDelta(&'static str),
@@ -118,7 +119,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Returns true if the event contains a piece of text or arguments.
+    /// Returns true if the event contains a piece of text or a piece of arguments.
     pub(crate) fn is_delta(self) -> bool {
         matches!(self, Kind::TextDelta(_) | Kind::ArgumentDelta(_))
     }
@@ -129,12 +130,12 @@ impl Kind {
     }
 }
 
-/// An item type that is a tool call. `name`: the tool's name, if the type determines it.
+/// An item type that is a tool call. `name`: the tool's name, if the item type determines the name.
 #[derive(Debug)]
 pub(crate) struct CallType {
     pub(crate) kind: &'static str,
     pub(crate) name: Option<&'static str>,
-    /// Members of the item that make up the arguments.
+    /// Members of the item that form the arguments.
     pub(crate) members: Vec<&'static str>,
     /// True if the arguments are an object that consists of these members.
     pub(crate) wrapped: bool,
@@ -144,7 +145,7 @@ pub(crate) struct CallType {
     pub(crate) provider: bool,
     /// Members of the item that are not kept as metadata.
     pub(crate) modelled: Names,
-    /// Members of the item that contain its result: first the output, then the error.
+    /// Members of the item that contain its result. The first member is the output, and the second member is the error.
     pub(crate) results: Vec<&'static str>,
 }
 
@@ -158,17 +159,17 @@ pub(crate) struct Facts {
     pub(crate) statuses: HashSet<&'static str>,
     /// Statuses of a call whose arguments are complete.
     pub(crate) finished_statuses: HashSet<&'static str>,
-    /// Statuses of a call whose arguments were cut off.
+    /// Statuses of a call whose arguments were truncated.
     pub(crate) cut_statuses: HashSet<&'static str>,
-    /// Names that some gateways use instead of the documented member with the arguments.
+    /// Names that some gateways use instead of the documented arguments member.
     pub(crate) other_arguments: Vec<&'static str>,
-    /// Names that some gateways use instead of `delta` in events with a piece of arguments.
+    /// Names that some gateways use instead of `delta` in events that contain a piece of the arguments.
     pub(crate) other_deltas: Vec<&'static str>,
     /// Item types with which a response may end, in addition to client calls.
     pub(crate) response_events: HashSet<&'static str>,
     /// The member that contains the output, for each item type that is a result.
     pub(crate) results: HashMap<&'static str, &'static str>,
-    /// The members that address a call in an event about it.
+    /// The members that address a call in an event about its progress.
     pub(crate) progress_address: Names,
     /// Free-form tools that the provider runs (xAI).
     pub(crate) provider_tools: HashSet<&'static str>,
@@ -192,7 +193,7 @@ impl Facts {
         meaning("responses", word)
     }
 
-    /// Returns true if the word is a reason that does not mean success.
+    /// Returns true if the word is a finish reason that does not mean success.
     pub(crate) fn is_unsuccessful(&self, word: &str) -> bool {
         let meaning = self.finish(word);
         matches!(

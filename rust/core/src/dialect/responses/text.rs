@@ -1,6 +1,6 @@
 //! Decodes the text of a Responses stream: deltas, final values, content parts, summaries, and annotations.
 //!
-//! Finds the text in an event. The assembler determines which part the text belongs to.
+//! This module finds the text in an event. The assembler determines which part the text belongs to.
 
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
@@ -33,7 +33,7 @@ use crate::model::small_map::Map;
 use crate::model::small_map::Set;
 use std::collections::HashMap;
 
-/// Maximum number of items, and of parts in each, for which annotation counts and closed parts are stored.
+/// Maximum number of items, and of parts in each item, for which annotation counts and closed parts are stored.
 const REMEMBERED: usize = 4096;
 
 /// The key of an item: its index, or its id if it has no index.
@@ -63,10 +63,10 @@ impl ItemKey {
 pub(crate) struct Texts {
     /// Number of annotations received for each part.
     annotated: Map<ItemKey, Map<Option<i64>, usize>>,
-    /// Parts that are closed. A complete item that repeats such a part adds no annotations to it.
+    /// Parts that are closed. A complete item that repeats a closed part adds no annotations to that part.
     closed: Map<ItemKey, Set<Option<i64>>>,
-    /// Unknown members of the last announced message (such as `phase`), as a JSON object. They become metadata of the
-    /// message's parts.
+    /// Unknown members of the last announced message (such as `phase`), as a JSON object. These members become metadata
+    /// of the message's parts.
     members: Option<String>,
     members_of: ItemKey,
     /// True until `members` have been attached to a part.
@@ -81,8 +81,8 @@ pub(crate) struct Texts {
 blank!(Texts);
 
 impl Texts {
-    /// Returns true if the members of a message have not been attached to a part. The next delta may then have to open
-    /// its part.
+    /// Returns true if the members of a message have not been attached to a part. If so, the next delta may have to
+    /// open its part.
     #[inline]
     pub(crate) fn waiting(&self) -> bool {
         self.waiting
@@ -94,7 +94,7 @@ impl Texts {
         self.indexes.take_renamed() | self.summary_indexes.take_renamed()
     }
 
-    /// Returns the address with the part's index replaced by the part's position in its item.
+    /// Returns the address with its part index replaced with the position of the part in its item.
     #[inline]
     pub(crate) fn with_position<'a>(
         &mut self,
@@ -148,7 +148,7 @@ impl Texts {
             && text_kind.item == ItemKind::Message
             && self.members_of == ItemKey::of(&item_address)
         {
-            // No event opened the part, so it is opened here with the members of the message. Deltas do not contain
+            // No event opened the part, so it is opened here with the members of the message. A delta does not contain
             // these members.
             self.waiting = false;
             let DecodeContext { assembler, out } = &mut reader.wire;
@@ -166,8 +166,8 @@ impl Texts {
         )
     }
 
-    /// Appends the message text of a delta that follows a broken document. Its ids are ignored, because they may be
-    /// wrong.
+    /// Appends the message text of a delta that follows a broken document. The ids in the delta are ignored, because
+    /// they may be wrong.
     pub(crate) fn recovered(reader: &mut Reader<'_, '_, '_>, facts: TextEvent) -> ParseResult {
         let text = reader.text_of_delta(facts.member);
         let Some(text) = text.filter(|text| !text.is_empty()) else {
@@ -181,7 +181,7 @@ impl Texts {
     }
 
     /// Handles `response.output_text.done` and similar events, which contain the complete text. The part closes later,
-    /// together with its content part or item.
+    /// when its content part or its item closes.
     pub(crate) fn value<'a>(
         &mut self,
         event: &Object<'a>,
@@ -207,8 +207,8 @@ impl Texts {
         assembler.part_attributes(out, at, attributes)
     }
 
-    /// Handles `content_part` and `reasoning_summary_part` events (added and done). Returns false for a part of unknown
-    /// type.
+    /// Handles `content_part` and `reasoning_summary_part` events (added and done). Returns false if the part has an
+    /// unknown type.
     pub(crate) fn part<'a>(
         &mut self,
         event: &Object<'a>,
@@ -287,7 +287,7 @@ impl Texts {
         Ok(())
     }
 
-    /// Emits the `output_text` member of a finished response that has no other text.
+    /// Emits the `output_text` member of a finished response, if the response has no other text.
     pub(crate) fn top_level<'a>(
         &mut self,
         response: &Object<'a>,
@@ -310,7 +310,7 @@ impl Texts {
 
     // Content of an item
 
-    /// Opens the parts whose text an announced item already contains. `enclosing`: the item's unknown members.
+    /// Opens the parts of an announced item that already contain text. `enclosing`: the unknown members of the item.
     pub(crate) fn open_content<'a>(
         &mut self,
         item: &Object<'a>,
@@ -350,11 +350,11 @@ impl Texts {
         })
     }
 
-    /// Closes the parts of a complete item. `again`: true if the item is in the terminal output, which repeats items.
-    /// `enclosing`: the item's unknown members.
+    /// Closes the parts of a complete item. `again`: true if the item is in the terminal output, which repeats streamed
+    /// items. `enclosing`: the unknown members of the item.
     ///
-    /// Returns the members of `enclosing` that were not reported when the item opened. If a message was never
-    /// announced, they become metadata of its first part instead.
+    /// Returns the members in `enclosing` that were not reported when the item opened. If a message was never
+    /// announced, its members become metadata of its first part instead.
     pub(crate) fn close_content<'a>(
         &mut self,
         item: &Object<'a>,
@@ -425,7 +425,7 @@ impl Texts {
         ExtraFields::of(members(Raw { text, kind }))
     }
 
-    /// Emits the annotations in a part's list that have not been received before.
+    /// Emits the new annotations of a part, which have not been received before.
     fn annotations<'a>(
         &mut self,
         part: &Object<'a>,
@@ -440,8 +440,8 @@ impl Texts {
         }
     }
 
-    /// Returns the annotations in a part's list that have not been received before, as a JSON array. Returns `None` if
-    /// there are none.
+    /// Returns the annotations of a part that have not been received before, as a JSON array. Returns `None` if there
+    /// are no new annotations.
     fn new_annotations<'a>(
         &mut self,
         part: &Object<'a>,

@@ -1,10 +1,10 @@
-//! Validates JSON text that arrives in pieces: determines whether it is a prefix of JSON, one complete value, or
+//! Validates JSON text that arrives in pieces. Determines whether the text is a prefix of JSON, one complete value, or
 //! broken.
 //!
-//! Accepts exactly RFC 8259, with two additional restrictions: the nesting depth is limited, and numbers that round to
-//! infinity are rejected. Takes constant time per byte, does not recurse, and has a small state, which is copied before
-//! a piece is tried. The input is the bytes of UTF-8 text. This automaton defines what is valid: `scan` uses its error
-//! positions.
+//! The automaton accepts exactly RFC 8259, with two restrictions: the nesting depth is limited, and numbers that round
+//! to infinity are rejected. The automaton takes constant time per byte and does not recurse. The state is small,
+//! because it is copied before each attempt to consume a piece. The input is UTF-8. The automaton defines which text is
+//! valid, and the module `scan` reports its error positions.
 
 #[cfg(test)]
 mod tests;
@@ -28,7 +28,7 @@ enum State {
     /// After a comma in an object: a key is expected.
     Key,
     Colon,
-    /// After a value: a comma or the end of the container is expected; outside any container, only whitespace is
+    /// After a value: a comma or the end of the container is expected. Outside any container, only whitespace is
     /// expected.
     After,
     String,
@@ -48,10 +48,10 @@ enum State {
 
 const SYNTAX: State = State::Broken(Problem::Syntax);
 
-/// State of the validation. Copy the automaton to be able to return to an earlier position.
+/// State of the validation. To return to an earlier position, use a copy of the automaton.
 #[derive(Clone, Copy, Debug)]
 pub struct Automaton {
-    /// One bit per level, with the innermost level in the lowest bit; a set bit stands for an object.
+    /// One bit per level, with the innermost level in the lowest bit. A set bit means an object.
     stack: u128,
     number: Magnitude,
     pos: u64,
@@ -72,7 +72,7 @@ impl Automaton {
         Automaton::with_depth(MAX_DEPTH)
     }
 
-    /// Creates an automaton whose nesting limit is `max_depth`, but at most `MAX_DEPTH`.
+    /// Creates an automaton whose nesting limit is the lower of `max_depth` and `MAX_DEPTH`.
     pub fn with_depth(max_depth: u32) -> Automaton {
         Automaton {
             stack: 0,
@@ -89,7 +89,8 @@ impl Automaton {
         }
     }
 
-    /// Consumes the next piece and returns the result so far. Once the text is broken, the state no longer changes.
+    /// Consumes the next piece, and returns the result for the text that ends with this piece. Once the text is broken,
+    /// the state no longer changes.
     #[inline]
     pub fn feed(&mut self, bytes: &[u8]) -> Status {
         if self.goes_on(bytes) {
@@ -98,9 +99,9 @@ impl Automaton {
         self.run(bytes)
     }
 
-    /// Consumes the next piece, unless it breaks the text. In that case, the state does not change.
+    /// Consumes the next piece, unless it makes the text invalid. In that case, the state does not change.
     ///
-    /// Returns the result so far, or the error that the piece would cause.
+    /// Returns the result for the text that ends with the piece, or the error that the piece would cause.
     #[inline]
     pub fn offer(&mut self, bytes: &[u8]) -> Status {
         if self.goes_on(bytes) {
@@ -114,7 +115,8 @@ impl Automaton {
         status
     }
 
-    /// Consumes a piece and returns true if all of it is plain text inside a string, as in most pieces of arguments.
+    /// If the whole piece is plain text inside a string, consumes it and returns true. Most pieces of arguments are
+    /// plain text inside a string.
     #[inline(always)]
     fn goes_on(&mut self, bytes: &[u8]) -> bool {
         self.is_inside() && plain_run(bytes) == bytes.len() && self.goes_on_with(bytes.len())
@@ -140,8 +142,8 @@ impl Automaton {
         if self.is_broken() {
             return self.status();
         }
-        // Keep the state in a local variable during the loop. Access through memory would cost more than the rest of
-        // the loop.
+        // Keep the state in a local variable during the loop. Access through memory would take more time than the rest
+        // of the loop.
         let mut state = self.state;
         let mut rest = bytes;
         loop {
@@ -166,7 +168,7 @@ impl Automaton {
         self.status()
     }
 
-    /// Returns the result so far.
+    /// Returns the result for the consumed text.
     #[inline]
     pub fn status(&self) -> Status {
         match self.state {
@@ -179,7 +181,7 @@ impl Automaton {
         }
     }
 
-    /// Returns the result if the text ends here. A number at the root is then complete.
+    /// Returns the result if the text ends here. The end of the text completes a number at the root.
     pub fn finish(&self) -> Status {
         match self.state {
             State::Zero | State::Integer | State::Fraction | State::ExponentDigits
@@ -197,7 +199,7 @@ impl Automaton {
         }
     }
 
-    /// Returns the kind of the value, once its first byte has arrived.
+    /// Returns the kind of the value if its first byte has arrived.
     pub fn root(&self) -> Option<Root> {
         self.root
     }
@@ -222,7 +224,7 @@ impl Automaton {
         matches!(self.state, State::Broken(_))
     }
 
-    /// Returns true if the text so far is only whitespace.
+    /// Returns true if the consumed text is only whitespace.
     pub fn is_blank(&self) -> bool {
         self.root.is_none() && self.state == State::Value
     }
@@ -232,7 +234,7 @@ impl Automaton {
         self.pos
     }
 
-    /// Returns true if the text has an integer outside -2^63 to 2^64-1, including a number that may still continue.
+    /// Returns true if the text has an integer outside -2^63 to 2^64-1. An integer that may still continue is included.
     pub fn wide_integer(&self) -> bool {
         self.wide_integer || (self.in_number() && self.number.is_wide())
     }
@@ -424,7 +426,7 @@ impl Automaton {
         }
     }
 
-    /// Ends the number before this byte, and handles the byte as one that follows a value.
+    /// Ends the number before this byte, and handles the byte as the first byte after a value.
     fn end_number(&mut self, byte: u8) -> State {
         if self.number.is_infinite() {
             return State::Broken(Problem::NumberTooBig);
@@ -449,7 +451,7 @@ fn white(state: State, byte: u8) -> State {
     }
 }
 
-/// Validates a complete text. `Prefix` means that the text ends too early.
+/// Validates a complete text. The result `Prefix` means that the text ends too early.
 pub fn check(bytes: &[u8], max_depth: u32) -> Status {
     let mut automaton = Automaton::with_depth(max_depth);
     automaton.feed(bytes);

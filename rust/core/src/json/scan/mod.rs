@@ -1,5 +1,5 @@
-//! A pull scanner over one JSON text: returns the values that a decoder requests, and validates all values that it
-//! skips.
+//! A pull scanner over one JSON text. The scanner returns the values that a decoder requests, and validates the values
+//! that it skips.
 //!
 //! ```
 //! # use streamweld_core::json::{Scanner, ScanError};
@@ -17,11 +17,12 @@
 //! ```
 //!
 //! The value of each member or item must be consumed by exactly one call: `value`, `skip`, `text`, `number`, `boolean`,
-//! `null`, or a call that enters it. Call `kind` first if the value may be of another kind, because a call for the
-//! wrong kind returns an error.
+//! `null`, or a call that enters the value. If the value may be of another kind, call `kind` first, because a call for
+//! the wrong kind returns an error.
 //!
-//! A text is accepted if and only if the automaton accepts it, regardless of which values were requested. Error
-//! positions are those of the automaton. The scanner does not recurse, and allocates only for strings with escapes.
+//! The scanner accepts a text if and only if the automaton accepts it, regardless of which values were requested. The
+//! error positions are those of the automaton. The scanner does not recurse, and allocates only for strings with
+//! escapes.
 
 #[cfg(test)]
 mod tests;
@@ -45,7 +46,7 @@ use crate::json::value::Scan;
 use crate::json::value::ScanError;
 use crate::json::value::Value;
 
-/// A cursor over one JSON text. Copy the scanner to be able to return to an earlier position.
+/// A cursor over one JSON text. To return to an earlier position, use a copy of the scanner.
 #[derive(Clone, Copy, Debug)]
 pub struct Scanner<'a> {
     text: &'a str,
@@ -58,7 +59,7 @@ pub struct Scanner<'a> {
     trust: Trust,
 }
 
-/// What is already known about a text when scanning starts.
+/// Facts about a text that are known before scanning starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trust {
     Nothing,
@@ -68,11 +69,11 @@ enum Trust {
     Checked,
 }
 
-/// Minimum length of text for which calling `has_no_control_chars` first is worthwhile.
+/// Minimum length of a text for which it is faster to call `has_no_control_chars` first.
 const LONG: usize = 512;
 
 impl<'a> Scanner<'a> {
-    /// Creates a scanner. The depth limit is `max_depth`, but at most 128.
+    /// Creates a scanner. The depth limit is the lower of `max_depth` and 128.
     pub fn new(text: &'a str, max_depth: Option<u64>) -> Scanner<'a> {
         let max_depth = max_depth
             .and_then(|depth| u32::try_from(depth).ok())
@@ -93,7 +94,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Creates a scanner over text that was already validated, or over a value in such text.
+    /// Creates a scanner over already validated text, or over a value in such text.
     ///
     /// Strings and containers are skipped faster, and integers in skipped containers are not measured.
     pub(crate) fn of_validated(text: &'a str) -> Scanner<'a> {
@@ -133,7 +134,8 @@ impl<'a> Scanner<'a> {
         self.enter(b'[')
     }
 
-    /// Returns the next key of the object entered last. At the end of the object, leaves it and returns `None`.
+    /// Returns the next key of the object that was entered last. At the end of the object, leaves the object and
+    /// returns `None`.
     #[inline(always)]
     pub fn next_key(&mut self) -> Scan<Option<Key<'a>>> {
         let mut byte = self.token();
@@ -157,7 +159,8 @@ impl<'a> Scanner<'a> {
         Ok(Some(Key { raw, escaped }))
     }
 
-    /// Returns true if the array entered last has another item. At the end of the array, leaves it and returns false.
+    /// Returns true if the array that was entered last has another item. At the end of the array, leaves the array and
+    /// returns false.
     #[inline(always)]
     pub fn next_item(&mut self) -> Scan<bool> {
         let byte = self.token();
@@ -193,7 +196,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// Skips one value of any kind and validates all of it.
+    /// Skips one value of any kind, and validates the complete value.
     #[inline]
     pub fn skip(&mut self) -> Scan<Raw<'a>> {
         let kind = self.kind()?;
@@ -282,13 +285,13 @@ impl<'a> Scanner<'a> {
         self.wide_integer
     }
 
-    /// Returns the byte at the cursor, or 0 at the end of the text. A byte 0 never occurs in valid JSON.
+    /// Returns the byte at the cursor, or 0 at the end of the text. Valid JSON never contains a byte 0.
     #[inline(always)]
     fn byte(&self) -> u8 {
         token::byte(self.text.as_bytes(), self.at)
     }
 
-    /// Moves to the next token and returns its first byte.
+    /// Moves the cursor to the next token, and returns the first byte of the token.
     #[inline(always)]
     fn token(&mut self) -> u8 {
         loop {
@@ -375,11 +378,12 @@ impl<'a> Scanner<'a> {
 
     /// Skips a container. The cursor must be on the opening bracket.
     ///
-    /// Works on a copy of the scanner and returns it, so that the caller's cursor can stay in registers.
+    /// The method works on a copy of the scanner and returns the copy, so that the cursor of the caller can stay in
+    /// registers.
     #[inline(never)]
     fn after_container(mut self) -> Scan<Scanner<'a>> {
         let outer = self.depth;
-        // One bit per level entered here, with the innermost level in the lowest bit; a set bit stands for an object.
+        // One bit per level entered here, with the innermost level in the lowest bit. A set bit means an object.
         let mut stack: u128 = 0;
         loop {
             // A value is expected.
@@ -411,7 +415,7 @@ impl<'a> Scanner<'a> {
                 b'n' => self.literal(b"null")?,
                 _ => return Err(self.error()),
             }
-            // A value is complete: continue with the next one, or leave the containers that end here.
+            // The value is complete. Continue with the next value, or leave the containers that end here.
             loop {
                 if self.depth == outer {
                     return Ok(self);
@@ -435,8 +439,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Skips the next numbers of a list that follow without whitespace. Lists of numbers are long: a log probability
-    /// comes with the bytes of its token.
+    /// Skips the following numbers of a list, if they are not separated by whitespace. Lists of numbers can be long,
+    /// because a log probability contains the bytes of its token.
     #[inline(always)]
     fn other_numbers(&mut self) -> Scan<()> {
         let bytes = self.text.as_bytes();
@@ -456,11 +460,11 @@ impl<'a> Scanner<'a> {
         self.expect(b':')
     }
 
-    /// Returns the error that the automaton finds. If the text is valid, because the caller requested the wrong kind,
-    /// the position is that of the cursor.
+    /// Returns the error that the automaton finds. If the text is valid because the caller requested the wrong kind,
+    /// the error position is that of the cursor.
     #[inline]
     fn error(&self) -> ScanError {
-        // Passed by value, so that the cursor can stay in registers if there is no error.
+        // The arguments are passed by value, so that the cursor can stay in registers if there is no error.
         error(self.text, self.at, self.max_depth)
     }
 }

@@ -1,8 +1,8 @@
 """Decodes language-model stream parts of the AI SDK into wire deltas.
 
 Supports provider specifications V2, V3, and V4, and the `fullStream` of `streamText`. Handles every part type,
-including those around the content, such as `start-step` and `finish`. `finish` ends the stream. The assembler
-determines which call a fragment belongs to.
+including parts without content, such as `start-step` and `finish`. `finish` ends the stream. The assembler determines
+which call a fragment belongs to.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _SPEC = DIALECTS["ai-sdk-parts"]
 _SCHEMA = Schema(_SPEC)
 _COUNTS = counts_of(_SPEC["usage"])
-_FRAMES = frozenset(_SPEC["frames"])  # types of parts that come before, between, or after the content
+_FRAMES = frozenset(_SPEC["frames"])  # types of parts without content
 _AFTER_A_STEP = frozenset({"finish-step", "finish", "raw"})  # types that may follow the last step
 _RECOVERED = frozenset(_SPEC["recovered"])  # types that are decoded even after a broken document
 
@@ -84,7 +84,7 @@ class AiSdkPartsDecoder:
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether the value is an error that was sent instead of a stream.
+        """Return whether the value is an error that was sent in place of a stream.
 
         No document of this dialect contains a complete response.
         """
@@ -99,7 +99,7 @@ class AiSdkPartsDecoder:
     def is_error_body(value: object) -> bool:
         """Return whether the body of a response reports an error.
 
-        The body is not an event stream and matches no dialect.
+        Called for a body that is not an event stream and matches no dialect.
         """
         return is_object(value) and (reports_error(value) or is_bare(value))
 
@@ -113,11 +113,11 @@ class AiSdkPartsDecoder:
 
     @staticmethod
     def is_without_output(value: object) -> bool:
-        """Return whether the part has the type `raw`. Such a part does not belong to the response."""
+        """Return whether the part has the type `raw`. A `raw` part does not belong to the response."""
         return is_object(value) and value.get("type") == "raw"
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
-        """Decode a JSON payload. `recovered`: whether it follows a broken document."""
+        """Decode a JSON payload. `recovered`: whether the payload follows a broken document."""
         value: object = payload.value
         name = None if event == "message" else event
         if not is_object(value):
@@ -146,7 +146,8 @@ class AiSdkPartsDecoder:
     def marker(self) -> None:
         """Handle a `[DONE]` that a gateway sends.
 
-        The dialect has no such marker, so it ends the stream only after the finish reason of a step.
+        The dialect does not define a `[DONE]` marker, so the marker ends the stream only after the finish reason of a
+        step.
         """
         if self._reason is not None:
             self.flush()
@@ -155,7 +156,7 @@ class AiSdkPartsDecoder:
             self.ended = True
 
     def text(self, text: str) -> None:
-        """Report a payload that is not JSON as an error from the upstream."""
+        """Report a payload that is not JSON as an upstream error."""
         self.flush()
         error = text_error(text)
         self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
@@ -163,7 +164,7 @@ class AiSdkPartsDecoder:
     def flush(self) -> None:
         """Emit the start event before the stream closes.
 
-        Do not emit the finish reason of a step, because the next step may be missing.
+        Do not emit the finish reason of the last step, because further steps may be missing.
         """
         self._start.emit_if_seen()
 
@@ -172,8 +173,8 @@ class AiSdkPartsDecoder:
     def _finish_step(self, part: TypedPart) -> None:
         """Handle the end of a `streamText` step.
 
-        Its reason becomes the finish reason of the stream only if no other part follows. The ids of its blocks may be
-        reused.
+        The step's finish reason becomes that of the stream only if no other part follows. The next step may reuse the
+        ids of the step's blocks.
         """
         self._usage(part, "usage")
         reason, metadata = self._reason_of(part)
@@ -243,5 +244,7 @@ class AiSdkPartsDecoder:
 
 
 def _is_read(path: Path) -> bool:
-    """Return whether the decoder reads the member at `path` in a part. Duplicates of other members are not reported."""
+    """Return whether the decoder reads the member at `path` in a part. Only duplicates of members that the decoder
+    reads are reported.
+    """
     return len(path) == 1 and path[0] in _SCHEMA.read

@@ -24,7 +24,7 @@ _FILE_TEXTS = ("base64", "base64Data")  # members of a `GeneratedFile` with its 
 
 
 def read_source(part: TypedPart, assembler: Assembler) -> None:
-    """Handle `source`: a web page with its URL, or a document with its description."""
+    """Handle `source`, which describes a web page with a URL, or a document."""
     title, url = part.descriptive_string("title"), part.descriptive_string("url")
     document = None
     if part.value.get("sourceType") == "document":
@@ -40,7 +40,7 @@ def read_source(part: TypedPart, assembler: Assembler) -> None:
 def read_file(part: TypedPart, assembler: Assembler) -> None:
     """Handle `file` and `reasoning-file`, which contain base64 data or a URL.
 
-    `streamText` wraps either kind in a `file` member.
+    `streamText` wraps the content of either part in a `file` member.
     """
     media_type, data, url = part.descriptive_string("mediaType"), None, None
     path: Path = ("data",)
@@ -50,8 +50,8 @@ def read_file(part: TypedPart, assembler: Assembler) -> None:
         path, sent = ("file",), wrapped
         media_type = media_type or _text(part, wrapped.get("mediaType"))
     if is_object(sent):
-        # Specification V4 wraps the file: `type` is `url` (content in `url`) or `data` (content in `data`). A
-        # `GeneratedFile` has its data in `base64` or `base64Data` instead.
+        # Specification V4 wraps the file in an object whose `type` is `url` or `data`; the member of that name has the
+        # content. A `GeneratedFile` contains its data in `base64` or `base64Data` instead.
         url = _text(part, sent.get("url"))
         found = [sent.get(key) for key in ("data", *_FILE_TEXTS)]
         data = next((text for text in found if isinstance(text, str) and text), None)
@@ -94,7 +94,7 @@ def error_of(payload: Payload, value: Mapping[str, Any]) -> ErrorFields:
 def reports_error(value: Mapping[str, Any]) -> bool:
     """Return whether an object reports an error.
 
-    It then has an `error` member, has a message with a code, or has no type and reports a failure in another known
+    An object reports an error if it has an `error` member, a message with a code, or no type and another known error
     shape.
     """
     if value.get("error") is not None or (value.get("message") is not None and value.get("code") is not None):

@@ -1,8 +1,8 @@
 """Merges the opening parts of an AI SDK stream into one `ResponseStarted` event.
 
 The opening parts are `stream-start`, `start`, `start-step`, and `response-metadata`. The response id is in
-`response-metadata`, which follows `stream-start`. The event is therefore held back until then, or until the first
-content.
+`response-metadata`, which follows `stream-start`. The event is therefore held back until `response-metadata` or the
+first content arrives.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 class StartReader:
-    """Holds the metadata that arrives before the start event is emitted."""
+    """Collects the metadata that arrives before the start event is emitted."""
 
     __slots__ = ("_assembler", "_held", "_seen", "_emitted")
 
@@ -49,9 +49,9 @@ class StartReader:
             self.emit()  # limits the memory for held metadata; a stream has one or two such parts
 
     def response(self, part: TypedPart) -> None:
-        """Handle `response-metadata`: the response's id, model, and time.
+        """Handle `response-metadata`, which contains the id, the model, and the creation time of the response.
 
-        A second `response-metadata` becomes metadata and changes none of these.
+        A second `response-metadata` is kept as metadata and does not change the id, model, or time.
         """
         if self._emitted:
             self._assembler.choice_metadata(0, as_object({"response": part.payload.text.strip()}) or "{}")
@@ -74,7 +74,7 @@ class StartReader:
     def emit_if_seen(self) -> None:
         """Emit the start event at the end of the stream, if an opening part arrived.
 
-        Do nothing if it has already been emitted.
+        Do nothing if the start event has already been emitted.
         """
         if self._seen:
             self.emit()
@@ -89,7 +89,7 @@ class StartReader:
 def seconds(text: str) -> tuple[int | None, bool]:
     """Parse a timestamp in the format of JavaScript's `Date.prototype.toJSON`.
 
-    Return the seconds since 1970, and whether that number is exact.
+    Return the seconds since 1970-01-01, and whether that number is exact.
     """
     found = _TIMESTAMP.fullmatch(text)
     if found is None:

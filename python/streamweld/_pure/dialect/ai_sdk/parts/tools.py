@@ -1,8 +1,8 @@
 """Decodes the tool parts of an AI SDK stream: a call's input, the complete call, its result, and the parts in between.
 
-`tool-input-start`, `-delta`, and `-end` have an `id`; `tool-call` has a `toolCallId`. Both contain the id of the call.
-`tool-call` closes the call. `tool-input-end` does not close the call, because the final text follows and may differ
-(`''` becomes `'{}'`).
+The parts `tool-input-start`, `tool-input-delta`, and `tool-input-end` contain the id of the call in `id`; `tool-call`
+contains it in `toolCallId`. `tool-call` closes the call. `tool-input-end` does not close the call, because the final
+arguments follow and may differ (`''` becomes `'{}'`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ToolReader:
     def input_end(self, part: TypedPart) -> None:
         """Handle the end of the input.
 
-        This part has no content, but a provider may add metadata, such as Google's thought signature.
+        `tool-input-end` has no content, but a provider may add metadata, such as Google's thought signature.
         """
         metadata, address = part.metadata(), Address(call_id=part.identity(*_ID_OF_INPUT))
         if metadata is not None:
@@ -58,7 +58,8 @@ class ToolReader:
     def call(self, part: TypedPart) -> None:
         provider = part.provider()
         identity = part.identity(*_ID_OF_CALL)
-        # `streamText` marks a call whose input it rejects and sends the result itself, so the call is not dispatchable.
+        # `streamText` sets `invalid` if it rejects the input of a call. It also sends the result, so the call is not
+        # dispatchable.
         refused = part.value.get("invalid") is True
         self._assembler.call_closed(
             0,
@@ -76,14 +77,16 @@ class ToolReader:
             self._assembler.result(0, identity, part.json("error") or "null", True, None)
 
     def result(self, part: TypedPart) -> None:
-        """Handle `tool-result`: `result` from a provider, or `output` from `streamText`.
+        """Handle `tool-result`. Providers send the result in `result`, and `streamText` sends it in `output`.
 
-        A preliminary result is replaced by the next one.
+        A preliminary result is replaced by the next result.
         """
         self._result(part, part.json("result", "output"), is_error=part.flag("isError"))
 
     def error(self, part: TypedPart) -> None:
-        """Handle `tool-error`, which means that the tool failed when it ran. The error can be a value of any type."""
+        """Handle `tool-error`, which means that the tool failed when it ran. The `error` member can have any JSON
+        type.
+        """
         self._result(part, part.json("error"), is_error=True)
 
     def denied(self, part: TypedPart) -> None:

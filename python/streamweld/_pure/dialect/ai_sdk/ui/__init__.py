@@ -1,7 +1,7 @@
 """Decodes UI message stream chunks of the AI SDK (protocol v1, which `useChat` reads) into wire deltas.
 
-Handles every chunk type, including those around the content, such as `start-step` and `finish`. `[DONE]` ends the
-stream; `finish` does not. The assembler determines which call a fragment belongs to.
+Handles every chunk type, including chunks without content, such as `start-step` and `finish`. `[DONE]` ends the stream;
+`finish` does not. The assembler determines which call a fragment belongs to.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _SPEC = DIALECTS["ai-sdk-ui"]
 _SCHEMA = Schema(_SPEC)
 _CLIENTS = ClientMembers(_SPEC)
-_FRAMES = frozenset(_SPEC["frames"])  # types of chunks that come before, between, or after the content
+_FRAMES = frozenset(_SPEC["frames"])  # types of chunks without content
 _RECOVERED = frozenset(_SPEC["recovered"])  # types that are decoded even after a broken document
 _TEXT = ("delta", "text", "textDelta")  # possible names of the member with the text; the protocol uses the first
 _DATA = "data-"  # prefix of the chunk types that applications define
@@ -82,7 +82,7 @@ class AiSdkUiDecoder:
 
     @staticmethod
     def is_body(value: object) -> bool:
-        """Return whether the value is an error that was sent instead of a stream.
+        """Return whether the value is an error that was sent in place of a stream.
 
         No document of this dialect contains a complete response.
         """
@@ -97,7 +97,7 @@ class AiSdkUiDecoder:
     def is_error_body(value: object) -> bool:
         """Return whether the body of a response reports an error.
 
-        The body is not an event stream and matches no dialect.
+        Called for a body that is not an event stream and matches no dialect.
         """
         return is_object(value) and (_reports_error(value) or is_bare(value))
 
@@ -111,12 +111,12 @@ class AiSdkUiDecoder:
 
     @staticmethod
     def is_without_output(value: object) -> bool:
-        """Return whether the chunk is a transient one from the application, which is not part of the response."""
+        """Return whether the chunk is a transient `data-*` chunk, which does not belong to the response."""
         kind = value.get("type") if is_object(value) else None
         return is_object(value) and isinstance(kind, str) and kind.startswith(_DATA) and value.get("transient") is True
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
-        """Decode a JSON payload. `recovered`: whether it follows a broken document."""
+        """Decode a JSON payload. `recovered`: whether the payload follows a broken document."""
         value: object = payload.value
         name = None if event == "message" else event
         if not is_object(value):
@@ -148,7 +148,7 @@ class AiSdkUiDecoder:
     def marker(self) -> None:
         """Handle `[DONE]`, which ends the stream.
 
-        It also follows an abort, after which the response stays incomplete.
+        The SDK also sends `[DONE]` after an abort; the response then stays incomplete.
         """
         self._message.flush()
         if not self._aborted:
@@ -156,7 +156,7 @@ class AiSdkUiDecoder:
         self.ended = True
 
     def text(self, text: str) -> None:
-        """Report a payload that is not JSON as an error from the upstream."""
+        """Report a payload that is not JSON as an upstream error."""
         self.flush()
         error = text_error(text)
         self._assembler.upstream_error(error.code, error.kind, error.message, text.encode())
@@ -168,13 +168,13 @@ class AiSdkUiDecoder:
     # Chunks around the content
 
     def _step(self, chunk: TypedPart) -> None:
-        """Emit the metadata of a chunk that begins or ends a step. Such a chunk contains nothing else."""
+        """Emit the metadata of a chunk that begins or ends a step. The chunk contains no other data."""
         members = chunk.worth_keeping()
         if members is not None:
             self._assembler.choice_metadata(0, members)
 
     def _finish_step(self, chunk: TypedPart) -> None:
-        """Handle the end of a step. The ids of its text and reasoning blocks are reused in the next step."""
+        """Handle the end of a step. The next step reuses the ids of its text and reasoning blocks."""
         self._step(chunk)
         self._assembler.forget_addresses(0)
         self._blocks.forget()
@@ -206,7 +206,7 @@ class AiSdkUiDecoder:
     def _data(self, chunk: TypedPart) -> None:
         """Emit an application-defined part of the message, or an unknown event if the part is transient.
 
-        The part replaces an earlier one with the same type and id.
+        A part replaces an earlier part with the same type and id.
         """
         if chunk.flag("transient"):
             self._unknown(chunk)
@@ -221,7 +221,7 @@ class AiSdkUiDecoder:
     def _reject(self, event: str | None, payload: Payload) -> None:
         """Emit an unknown payload.
 
-        Repair removes it, because `useChat` would end the stream at a chunk that the protocol does not define.
+        Repair removes the payload, because `useChat` ends the stream at a chunk that the protocol does not define.
         """
         self._out.leave_out("unknown_chunk")
         self._assembler.unknown(event, payload.text.encode())
@@ -242,7 +242,7 @@ class AiSdkUiDecoder:
 def _reports_error(value: Mapping[str, Any]) -> bool:
     """Return whether an object reports an error.
 
-    It then has an `error` member, has a message with a code, or has no type and reports a failure in another known
+    An object reports an error if it has an `error` member, a message with a code, or no type and another known error
     shape.
     """
     if value.get("error") is not None or (value.get("message") is not None and value.get("code") is not None):
@@ -263,6 +263,6 @@ def _error_of(payload: Payload, value: Mapping[str, Any]) -> ErrorFields:
 def _is_read(path: Path) -> bool:
     """Return whether the decoder reads the member at `path` in a chunk.
 
-    Duplicates of other members are not reported.
+    Only duplicates of members that the decoder reads are reported.
     """
     return len(path) == 1 and path[0] in _SCHEMA.read

@@ -1,7 +1,7 @@
 """Decodes the message id of a UI message stream, and the metadata that the application adds to the message.
 
-The application defines the metadata. The objects in `start`, `finish`, and `message-metadata` are merged, here only at
-their first level. Many applications put the usage in this metadata.
+The application defines the metadata. The metadata objects in `start`, `finish`, and `message-metadata` are merged. This
+module merges only their top-level members. Many applications put the usage in this metadata.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class MessageReader:
         self._started = False
 
     def start(self, chunk: TypedPart) -> None:
-        """Handle `start`. The first one causes the start event; any later one only adds metadata."""
+        """Handle `start`. The first `start` causes the start event; any later `start` only adds metadata."""
         if self._started:
             self.metadata(chunk)
             return
@@ -50,7 +50,7 @@ class MessageReader:
             self._assembler.started(None, None, None, None)
 
     def metadata(self, chunk: TypedPart) -> None:
-        """Merge the `messageMetadata` that any chunk may contain. The last value of each member is used."""
+        """Merge the `messageMetadata` of a chunk. The last value of each metadata member is used."""
         sent = chunk.notes.an_object(chunk.value, (), "messageMetadata")
         if sent is None:
             return

@@ -1,7 +1,7 @@
 """Decodes the tool chunks of a UI message stream: the deltas of a call's input, the complete input, and the output.
 
-`toolCallId` is the only id that these chunks have. Both `tool-input-available` and `tool-input-error` close a call; the
-latter also reports that the input was rejected.
+`toolCallId` is the only id that these chunks have. Both `tool-input-available` and `tool-input-error` close a call;
+`tool-input-error` also reports that the input was rejected.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ class ToolReader:
     def input_error(self, chunk: TypedPart) -> None:
         """Handle `tool-input-error`, which means that the tool does not exist or its schema forbids the arguments.
 
-        The call is emitted with its text, so that the arguments are not lost. The rejection becomes the call's result,
-        as in the SDK's own client (which sets the state `output-error`). A call with a result is not dispatchable.
+        The call is still emitted, so that its arguments are not lost. The rejection becomes the call's result, as in
+        the SDK's client, which sets the state `output-error`. A call with a result is not dispatchable.
         """
         identity = self._close(chunk, refused=True)
         if identity is not None:
             self._assembler.result(0, identity, chunk.json("errorText") or "null", True, None)
 
     def output_available(self, chunk: TypedPart) -> None:
-        """Handle the output of a call. The next output replaces a preliminary one."""
+        """Handle the output of a call. A preliminary output is replaced by the next output."""
         self._result(chunk, chunk.json("output"), is_error=False)
 
     def output_error(self, chunk: TypedPart) -> None:

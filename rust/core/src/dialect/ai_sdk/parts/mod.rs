@@ -1,7 +1,7 @@
 //! Decodes language-model stream parts of the AI SDK (provider specifications V2, V3, and V4, and the `fullStream` of
 //! `streamText`) into wire deltas.
 //!
-//! Handles every part type, including those around the content, such as `start-step` and `finish`. `finish` ends the
+//! Handles every part type, including parts without content, such as `start-step` and `finish`. `finish` ends the
 //! stream. The assembler determines which call a fragment belongs to.
 
 pub(crate) mod sources_files;
@@ -40,7 +40,7 @@ use std::sync::LazyLock;
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::of("ai-sdk-parts"));
 
-/// Names of the member that contains the text: `delta` in provider streams, `text` in `streamText`, `textDelta` in
+/// Names of the member that contains the text: `delta` in provider streams, `text` in `streamText`, and `textDelta` in
 /// older releases.
 const TEXT: [&str; 3] = ["delta", "text", "textDelta"];
 
@@ -62,14 +62,14 @@ pub(crate) static SHAPES: Shapes = Shapes {
         Document::Object(object) => has_usable_data(object, &SCHEMA),
         Document::Other(_) => false,
     },
-    // Parts of type `raw` do not belong to the response.
+    // Parts of the type `raw` do not belong to the response.
     is_without_output: |document| match document {
         Document::Object(object) => is_string(object.get("type"), "raw"),
         Document::Other(_) => false,
     },
 };
 
-/// How a part is handled.
+/// The way in which the decoder handles a type of part.
 #[derive(Clone, Copy, Debug)]
 enum Action {
     Opening,
@@ -130,7 +130,7 @@ impl Action {
 pub(crate) struct AiSdkParts {
     start: StartReader,
     blocks: BlockReader,
-    /// Finish reason of the last step. It is cleared when another part follows.
+    /// Finish reason of the last step. The reason is cleared when another part follows.
     reason: Option<String>,
     ended: bool,
 }
@@ -140,7 +140,7 @@ impl AiSdkParts {
         AiSdkParts::default()
     }
 
-    /// Emits a delta that contains only an id and text, as most payloads do.
+    /// Emits a delta that contains only its id and text. Most payloads contain only these members.
     fn piece(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -207,8 +207,8 @@ impl AiSdkParts {
         }
     }
 
-    /// Handles the end of a `streamText` step. Its reason becomes the finish reason of the stream only if no other part
-    /// follows. The ids of its blocks may be reused.
+    /// Handles the end of a `streamText` step. The step's finish reason becomes that of the stream only if no other
+    /// part follows. The next step may reuse the ids of the step's blocks.
     fn finish_step(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -307,8 +307,8 @@ impl Decoder for AiSdkParts {
         part.notes.report(wire)
     }
 
-    /// Handles a `[DONE]` that a gateway sends. The dialect has no such marker, so it ends the stream only after the
-    /// finish reason of a step.
+    /// Handles a `[DONE]` that a gateway sends. The dialect does not define a `[DONE]` marker, so the marker ends the
+    /// stream only after the finish reason of a step.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if let Some(reason) = &self.reason {
             self.start.emit_if_seen(wire)?;
@@ -328,7 +328,7 @@ impl Decoder for AiSdkParts {
         )
     }
 
-    /// Emits the start event. Does not emit the finish reason of a step, because the next step may be missing.
+    /// Emits the start event. Does not emit the finish reason of the last step, because further steps may be missing.
     fn flush(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.start.emit_if_seen(wire)
     }

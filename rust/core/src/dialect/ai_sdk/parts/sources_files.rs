@@ -22,12 +22,12 @@ use crate::json::members::text;
 use std::borrow::Cow;
 
 const DOCUMENT: [&str; 4] = ["id", "mediaType", "title", "filename"];
-/// Members that contain the data of a file. A `GeneratedFile` has the last two: a getter, and the field that the getter
-/// returns.
+/// Members that contain the data of a file. A `GeneratedFile` has both `base64`, a getter, and `base64Data`, the field
+/// that the getter returns.
 const FILE_TEXTS: [&str; 3] = ["data", "base64", "base64Data"];
 const SCHEMES: [&str; 3] = ["http://", "https://", "data:"];
 
-/// Handles `source`: a web page with its URL, or a document with its description.
+/// Handles `source`, which describes a web page with a URL, or a document.
 pub(crate) fn source(
     wire: &mut DecodeContext<'_, '_>,
     part: &mut TypedPart<'_, '_>,
@@ -58,8 +58,8 @@ pub(crate) fn source(
     )
 }
 
-/// Handles `file` and `reasoning-file`, which contain base64 data or a URL. `streamText` wraps either kind in a `file`
-/// member.
+/// Handles `file` and `reasoning-file`, which contain base64 data or a URL. `streamText` wraps the content of either
+/// part in a `file` member.
 pub(crate) fn file(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> ParseResult {
     let mut media_type = part.descriptive_string("mediaType");
     let wrapped = part.get("file").filter(|raw| raw.kind == Kind::Object);
@@ -104,8 +104,8 @@ fn contents<'a>(
 ) -> (Option<Cow<'a, str>>, Option<Cow<'a, str>>) {
     match raw.kind {
         Kind::Object => {
-            // Specification V4 wraps the file: `type` is `url` (content in `url`) or `data` (content in `data`). A
-            // `GeneratedFile` has its data in `base64` or `base64Data` instead.
+            // Specification V4 wraps the file in an object whose `type` is `url` or `data`; the member of that name has
+            // the content. A `GeneratedFile` contains its data in `base64` or `base64Data` instead.
             let inner = members(raw);
             let url = part.text_of(find(&inner, "url"));
             let mut texts = FILE_TEXTS.iter();

@@ -2,17 +2,17 @@
 //! event.
 //!
 //! The response id is in `response-metadata`, which follows `stream-start`. The event is therefore held back until
-//! then, or until the first content.
+//! `response-metadata` or the first content arrives.
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::ai_sdk::part::write_member;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
 
-/// Holds the metadata that arrives before the start event is emitted.
+/// Collects the metadata that arrives before the start event is emitted.
 #[derive(Debug, Default)]
 pub(crate) struct StartReader {
-    /// The metadata that is held back, as JSON objects.
+    /// The metadata that is held back until the start event is emitted, as JSON objects.
     held: Vec<String>,
     seen: bool,
     emitted: bool,
@@ -35,15 +35,15 @@ impl StartReader {
         }
         self.held.push(members);
         if self.held.len() > 1 {
-            // A stream has one or two opening parts with metadata. Emitting the start event at the second one limits
+            // A stream has one or two opening parts with metadata. Emitting the start event at the second part limits
             // the memory for held metadata.
             return self.emit(wire);
         }
         Ok(())
     }
 
-    /// Handles `response-metadata`: the response's id, model, and time. A second `response-metadata` becomes metadata
-    /// and changes none of these.
+    /// Handles `response-metadata`, which contains the id, the model, and the creation time of the response. A second
+    /// `response-metadata` is kept as metadata and does not change the id, model, or time.
     pub(crate) fn response(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -83,8 +83,8 @@ impl StartReader {
         self.emit_fields(wire, None, None, None, None)
     }
 
-    /// Emits the start event at the end of the stream, if an opening part arrived. Does nothing if it has already been
-    /// emitted.
+    /// Emits the start event at the end of the stream, if an opening part arrived. Does nothing if the start event has
+    /// already been emitted.
     pub(crate) fn emit_if_seen(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if self.seen {
             return self.emit(wire);
@@ -109,7 +109,7 @@ impl StartReader {
     }
 }
 
-/// Parses a timestamp in the format of JavaScript's `Date.prototype.toJSON`. Returns the seconds since 1970, and
+/// Parses a timestamp in the format of JavaScript's `Date.prototype.toJSON`. Returns the seconds since 1970-01-01, and
 /// whether that number is exact.
 fn seconds(text: &str) -> Option<(i64, bool)> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
@@ -132,7 +132,8 @@ fn seconds(text: &str) -> Option<(i64, bool)> {
         return None;
     }
     let past = year - 1;
-    // Days from 1970-01-01 to January 1 of the year, negative before 1970. For year 0, the divisions must round down.
+    // Days from 1970-01-01 to January 1 of the year. The number is negative before 1970. The divisions must round down,
+    // so that year 0 is correct.
     let years =
         past * 365 + past.div_euclid(4) - past.div_euclid(100) + past.div_euclid(400) - 719_162;
     let days = years + months.iter().take(before).sum::<i64>() + day - 1;
@@ -140,7 +141,8 @@ fn seconds(text: &str) -> Option<(i64, bool)> {
     Some((((days * 24 + hour) * 60 + minute) * 60 + second, whole))
 }
 
-/// Parses three numbers with the given digit counts, separated by `between`. Returns `None` for any other form.
+/// Parses three numbers with the given digit counts, separated by `between`. Returns `None` if the text has another
+/// form.
 fn numbers(text: &str, between: char, digits: [usize; 3]) -> Option<[i64; 3]> {
     let mut pieces = text.split(between);
     let mut next = |digits: usize| {

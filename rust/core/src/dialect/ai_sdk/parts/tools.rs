@@ -1,8 +1,8 @@
 //! Decodes the tool parts of an AI SDK stream: a call's input, the complete call, its result, and the parts in between.
 //!
-//! `tool-input-start`, `-delta`, and `-end` have an `id`; `tool-call` has a `toolCallId`. Both contain the id of the
-//! call. `tool-call` closes the call. `tool-input-end` does not close the call, because the final text follows and may
-//! differ (`''` becomes `'{}'`).
+//! The parts `tool-input-start`, `tool-input-delta`, and `tool-input-end` contain the id of the call in `id`;
+//! `tool-call` contains it in `toolCallId`. `tool-call` closes the call. `tool-input-end` does not close the call,
+//! because the final arguments follow and may differ (`''` becomes `'{}'`).
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::decode_context::DecodeContext;
@@ -52,8 +52,8 @@ pub(crate) fn input_delta(
     assembler.call_text(out, 0, address, text, None, metadata.as_deref())
 }
 
-/// Handles the end of the input. This part has no content, but a provider may add metadata, such as Google's thought
-/// signature.
+/// Handles the end of the input. `tool-input-end` has no content, but a provider may add metadata, such as Google's
+/// thought signature.
 pub(crate) fn input_end(
     wire: &mut DecodeContext<'_, '_>,
     part: &mut TypedPart<'_, '_>,
@@ -79,7 +79,8 @@ pub(crate) fn call(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_
     let provider = part.provider();
     let identity = part.identity(&ID_OF_CALL);
     let name = part.descriptive_string("toolName");
-    // `streamText` marks a call whose input it rejects and sends the result itself, so the call is not dispatchable.
+    // `streamText` sets `invalid` if it rejects the input of a call. It also sends the result, so the call is not
+    // dispatchable.
     let refused = part
         .get("invalid")
         .is_some_and(|raw| raw.kind == Kind::True);
@@ -108,8 +109,8 @@ pub(crate) fn call(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_
     }
 }
 
-/// Handles `tool-result`: `result` from a provider, or `output` from `streamText`. A preliminary result is replaced by
-/// the next one.
+/// Handles `tool-result`. Providers send the result in `result`, and `streamText` sends it in `output`. A preliminary
+/// result is replaced by the next result.
 pub(crate) fn result(
     wire: &mut DecodeContext<'_, '_>,
     part: &mut TypedPart<'_, '_>,
@@ -119,7 +120,7 @@ pub(crate) fn result(
     answer(wire, part, output, None, is_error)
 }
 
-/// Handles `tool-error`, which means that the tool failed when it ran. The error can be a value of any type.
+/// Handles `tool-error`, which means that the tool failed when it ran. The `error` member can have any JSON type.
 pub(crate) fn error(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> ParseResult {
     let output = part.json(&["error"]);
     answer(wire, part, output, None, true)

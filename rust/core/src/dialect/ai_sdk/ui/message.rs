@@ -1,7 +1,7 @@
 //! Decodes the message id of a UI message stream, and the metadata that the application adds to the message.
 //!
-//! The application defines the metadata. The objects in `start`, `finish`, and `message-metadata` are merged, here only
-//! at their first level. Many applications put the usage in this metadata.
+//! The application defines the metadata. The metadata objects in `start`, `finish`, and `message-metadata` are merged.
+//! This module merges only their top-level members. Many applications put the usage in this metadata.
 
 use crate::assemble::part::object_merge::RawMembers;
 use crate::dialect::ai_sdk::part::TypedPart;
@@ -32,7 +32,7 @@ pub(crate) struct MessageReader {
 }
 
 impl MessageReader {
-    /// Handles `start`. The first one causes the start event; any later one only adds metadata.
+    /// Handles `start`. The first `start` causes the start event; any later `start` only adds metadata.
     pub(crate) fn start(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -60,7 +60,7 @@ impl MessageReader {
         wire.assembler.started(wire.out, None, None, None, None)
     }
 
-    /// Merges the `messageMetadata` that any chunk may contain. The last value of each member is used.
+    /// Merges the `messageMetadata` of a chunk. The last value of each metadata member is used.
     pub(crate) fn metadata(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

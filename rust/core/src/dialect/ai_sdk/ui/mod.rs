@@ -1,6 +1,6 @@
 //! Decodes UI message stream chunks of the AI SDK (protocol v1, which `useChat` reads) into wire deltas.
 //!
-//! Handles every chunk type, including those around the content, such as `start-step` and `finish`. `[DONE]` ends the
+//! Handles every chunk type, including chunks without content, such as `start-step` and `finish`. `[DONE]` ends the
 //! stream; `finish` does not. The assembler determines which call a fragment belongs to.
 
 pub(crate) mod message;
@@ -37,13 +37,13 @@ use crate::model::config::Config;
 use crate::model::delta::Address;
 use std::sync::LazyLock;
 
-/// Possible names of the member that contains the text. The protocol defines the first one.
+/// Possible names of the member that contains the text. The protocol defines only the first name.
 const TEXT: [&str; 3] = ["delta", "text", "textDelta"];
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::of("ai-sdk-ui"));
 static CLIENTS: LazyLock<ClientMembers> = LazyLock::new(|| ClientMembers::of("ai-sdk-ui"));
 
-/// Prefix of the chunk types that applications define.
+/// Prefix of application-defined chunk types.
 const DATA: &str = "data-";
 
 pub(crate) static SHAPES: Shapes = Shapes {
@@ -64,7 +64,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
         Document::Object(object) => has_usable_data(object, &SCHEMA),
         Document::Other(_) => false,
     },
-    // A transient chunk from the application is not part of the response.
+    // A transient `data-*` chunk does not belong to the response.
     is_without_output: |document| match document {
         Document::Object(object) => {
             let kind = object.string("type");
@@ -76,7 +76,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
     },
 };
 
-/// How a chunk is handled.
+/// The way in which the decoder handles a type of chunk.
 #[derive(Clone, Copy, Debug)]
 enum Action {
     StartMessage,
@@ -152,7 +152,7 @@ impl AiSdkUi {
         AiSdkUi::default()
     }
 
-    /// Emits a delta that contains only an id and text, as most payloads do.
+    /// Emits a delta that contains only its id and text. Most payloads contain only these members.
     fn piece(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -183,14 +183,14 @@ impl AiSdkUi {
             Action::StartMessage => self.message.start(wire, chunk),
             Action::ParseResult => step(wire, chunk),
             Action::FinishStep => {
-                // The ids of text and reasoning blocks are reused in the next step.
+                // The next step reuses the ids of text and reasoning blocks.
                 step(wire, chunk)?;
                 wire.assembler.forget_addresses(wire.out, 0)?;
                 self.blocks.forget();
                 Ok(())
             }
             Action::ResetStep => {
-                // The step is retried, so its output is discarded.
+                // The application retries the step, so the output of the step is discarded.
                 step(wire, chunk)?;
                 wire.assembler.restart_step(wire.out, 0)?;
                 self.blocks.forget();
@@ -305,7 +305,8 @@ impl Decoder for AiSdkUi {
         chunk.notes.report(wire)
     }
 
-    /// Handles `[DONE]`, which ends the stream. It also follows an abort, after which the response stays incomplete.
+    /// Handles `[DONE]`, which ends the stream. The SDK also sends `[DONE]` after an abort; the response then stays
+    /// incomplete.
     fn marker(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         self.message.flush(wire)?;
         if !self.aborted {
@@ -343,7 +344,7 @@ fn channel(piece: &PlainDelta<'_>) -> Option<Action> {
     }
 }
 
-/// Emits an unknown payload. Repair removes it, because `useChat` would end the stream at a chunk that the protocol
+/// Emits an unknown payload. Repair removes the payload, because `useChat` ends the stream at a chunk that the protocol
 /// does not define.
 #[cold]
 fn reject(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult {
@@ -351,7 +352,7 @@ fn reject(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) -> ParseResult
     unknown(wire, payload)
 }
 
-/// Emits the metadata of a chunk that begins or ends a step. Such a chunk contains nothing else.
+/// Emits the metadata of a chunk that begins or ends a step. The chunk contains no other data.
 fn step(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> ParseResult {
     match chunk.worth_keeping() {
         Some(members) => wire.assembler.choice_metadata(wire.out, 0, &members),
@@ -361,7 +362,7 @@ fn step(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> Pars
 
 /// Emits an application-defined part of the message, or an unknown event if the part is transient.
 ///
-/// The part replaces an earlier one with the same type and id.
+/// A part replaces an earlier part with the same type and id.
 fn data(wire: &mut DecodeContext<'_, '_>, chunk: &mut TypedPart<'_, '_>) -> ParseResult {
     if chunk.flag("transient") {
         return unknown(wire, chunk.payload);

@@ -1,7 +1,7 @@
 //! Decodes the tool chunks of a UI message stream: the deltas of a call's input, the complete input, and the output.
 //!
 //! `toolCallId` is the only id that these chunks have. Both `tool-input-available` and `tool-input-error` close a call;
-//! the latter also reports that the input was rejected.
+//! `tool-input-error` also reports that the input was rejected.
 
 use crate::dialect::ai_sdk::part::TypedPart;
 use crate::dialect::decode_context::DecodeContext;
@@ -62,8 +62,8 @@ pub(crate) fn input_available(
 
 /// Handles `tool-input-error`, which means that the tool does not exist or its schema forbids the arguments.
 ///
-/// The call is emitted with its text, so that the arguments are not lost. The rejection becomes the call's result, as
-/// in the SDK's own client (which sets the state `output-error`). A call with a result is not dispatchable.
+/// The call is still emitted, so that its arguments are not lost. The rejection becomes the call's result, as in the
+/// SDK's client, which sets the state `output-error`. A call with a result is not dispatchable.
 pub(crate) fn input_error(
     wire: &mut DecodeContext<'_, '_>,
     chunk: &mut TypedPart<'_, '_>,
@@ -76,7 +76,7 @@ pub(crate) fn input_error(
     assembler.result(out, 0, &identity, output, true, None)
 }
 
-/// Handles the output of a call. The next output replaces a preliminary one.
+/// Handles the output of a call. A preliminary output is replaced by the next output.
 pub(crate) fn output_available(
     wire: &mut DecodeContext<'_, '_>,
     chunk: &mut TypedPart<'_, '_>,

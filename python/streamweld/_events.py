@@ -3,8 +3,8 @@
 `streamweld.events` exports these classes if the extension is not installed, and their native equivalents otherwise.
 Events are plain data; this module does not depend on streams or dialects.
 
-Creating an event must be cheap, so the classes are not frozen at run time, which would make it four times as expensive.
-Type checkers treat every field as read-only, and the native classes reject assignment.
+The classes are not frozen at run time, because creating an event would then take four times as long. Type checkers
+treat every field as read-only, and the native classes reject assignment.
 """
 
 from __future__ import annotations
@@ -300,9 +300,9 @@ class ToolCall(_Event):
 
         True if its state is `complete` or `empty`, it has a name and an id, and the provider does not run it.
 
-        The event does not show whether the call has already been run: in a stream that continues after its tools ran
-        (AI SDK UI messages), the result may follow later. `response.dispatchable_calls` omits such calls once the
-        stream has ended.
+        The event does not show whether the call has already been run. A stream of AI SDK UI messages can continue after
+            its tools have run, so the result may follow later. `response.dispatchable_calls` omits such calls once the
+            stream has ended.
         """
         return self.state in {"complete", "empty"} and bool(self.name and self.call_id) and not self.provider_executed
 
@@ -373,8 +373,8 @@ class File(_Event):
 class Usage(_Event):
     """Token counts as the gateway sent them; None for counts that it did not send. `raw` is the gateway's usage object.
 
-    APIs count differently: Anthropic's `input_tokens` exclude cached tokens, and Anthropic sends no total. Use
-    `normalized()` to compare or add counts from several APIs.
+    APIs count differently. For example, Anthropic's `input_tokens` exclude cached tokens, and Anthropic sends no total.
+    Use `normalized()` to compare or add counts from several APIs.
     """
 
     type: ClassVar[Literal["usage"]] = "usage"
@@ -387,7 +387,9 @@ class Usage(_Event):
     raw: dict[str, Any] | None = None
 
     def normalized(self, dialect: str | None = None) -> NormalizedUsage:
-        """Return counts normalized across APIs: the input includes the cache, and the output includes the reasoning.
+        """Return counts normalized across APIs.
+
+        The input count includes cached tokens, and the output count includes reasoning tokens.
 
         Args:
             dialect: the API that defines the counts; by default it is inferred from the members of `raw`.
@@ -413,7 +415,10 @@ class Finished(_Event):
 
 @_event
 class UpstreamErrorEvent(_Event):
-    """An error that the gateway sent inside the stream. This is the last event before `UpstreamError` is raised."""
+    """An error that the gateway sent inside the stream.
+
+    An `UpstreamErrorEvent` is the last event before `UpstreamError` is raised.
+    """
 
     type: ClassVar[Literal["upstream_error_event"]] = "upstream_error_event"
     code: str | None
@@ -432,7 +437,7 @@ class Diagnostic(_Event):
     was lost, or the stream ended with an error). The offset and ordinal locate the diagnostic in the stream and do not
     depend on the chunk sizes.
 
-    `message` is human-readable; `detail` is the part of it that depends on the stream.
+    `message` is human-readable. `detail` is the part of the message that depends on the stream.
     """
 
     type: ClassVar[Literal["diagnostic"]] = "diagnostic"

@@ -40,7 +40,7 @@ def _version() -> str:
 
 
 class _Commands(click.Group):
-    """The commands. The error for `repair`, which is not a command, names the command that repairs a stream."""
+    """The commands. `repair` is not a command, so the error for it names the command that repairs a stream."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -52,8 +52,8 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command.
 
-        Raises:
-            ClosedPipeError: if the output was written to a closed pipe. click would exit with 1, the code for findings.
+        Raises: ClosedPipeError: if the output was written to a closed pipe. Without this exception, click would exit
+        with 1, the code for findings.
         """
         try:
             try:
@@ -95,7 +95,7 @@ def run() -> None:
     """Run `main`, and exit with the code that matches how it ended."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # Characters that the terminal's encoding does not support must not cause a failure.
+            # Escape characters that the terminal's encoding does not support, instead of raising an exception.
             stream.reconfigure(errors="backslashreplace")
     try:
         main(prog_name="streamweld")
@@ -107,8 +107,8 @@ def run() -> None:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGPIPE)
     except (OSError, UnwritableError) as error:
-        # Errors in input files are handled elsewhere, so this is an output error. Discard the buffered output;
-        # otherwise, Python would try to flush it at exit and fail again.
+        # The commands handle the errors of input files, so this error comes from writing the output. Discard the
+        # buffered output, because Python would otherwise try to flush it at exit and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         click.echo(f"streamweld: the output cannot be written: {getattr(error, 'strerror', None) or error}", err=True)
         sys.exit(UNREADABLE)

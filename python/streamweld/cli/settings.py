@@ -86,7 +86,7 @@ def _check_environment(context: click.Context) -> None:
 
 
 def _wanted(given: click.Option, value: object) -> str | None:
-    """Return the type that the value should have, or None if it already has that type."""
+    """Return the name of the type that the value should have, or None if the value already has that type."""
     if given.multiple:
         fits = isinstance(value, list) and all(isinstance(item, str) for item in cast("list[object]", value))
         return None if fits else "an array of strings"

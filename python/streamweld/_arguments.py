@@ -37,7 +37,8 @@ def partial_arguments(self: _OfPart, stream: ArgumentSource) -> dict[str, Any] |
     Args:
         stream: the parser or iterator that returned this event. An event has no reference to its parser or iterator.
 
-    Returns: A new dict, or None if the JSON object has not begun or the call is `custom`.
+    Returns:
+        A new dict, or None if the JSON object has not begun or the call is `custom`.
     """
     from streamweld._json import loads_partial
 

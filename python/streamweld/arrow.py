@@ -84,10 +84,10 @@ def parse(
     Args:
         data: an object with the Arrow PyCapsule interface. If it is a single column, that column contains the bodies.
         body: the column of bodies: binary or UTF-8 in any Arrow layout, optionally dictionary-encoded.
-        keep: columns of the input to copy to the output, where they come first. dialect: the wire format of all bodies;
-            `auto` detects it for each. policy: as for `streamweld.parse`. The default reports truncated streams and
-            errors from the gateway as data. columns: the columns to return. The default is `COLUMNS`; others are
-            `response_id`, `model`, `created`,
+        keep: columns of the input to copy to the output, where they come first.
+        dialect: the wire format of all bodies; `auto` detects it for each.
+        policy: as for `streamweld.parse`. The default reports truncated streams and errors from the gateway as data.
+        columns: the columns to return. The default is `COLUMNS`; others are `response_id`, `model`, `created`,
             `raw_finish_reason`, `choices`, `refusal`, `server_tool_calls` and `diagnostics_dropped`.
         threads: the number of threads that read one batch, 1 to 256.
         limits: the limits for each body. A body that exceeds a limit becomes a row with an `error`.
@@ -133,8 +133,11 @@ def events(
         data: as for `parse`.
         body: as for `parse`.
         keep: columns of the input to copy to the output, where they come first. Each value is repeated for every event
-            of its body. dialect: as for `parse`. policy: as for `parse`. threads: as for `parse`. limits: as for
-            `parse`.
+            of its body.
+        dialect: as for `parse`.
+        policy: as for `parse`.
+        threads: as for `parse`.
+        limits: as for `parse`.
 
     Returns:
         As for `parse`.

@@ -52,8 +52,9 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command.
 
-        Raises: ClosedPipeError: if the output was written to a closed pipe. Without this exception, click would exit
-        with 1, the code for findings.
+        Raises:
+            ClosedPipeError: if the output was written to a closed pipe. Without this exception, click would exit with
+                1, the code for findings.
         """
         try:
             try:

@@ -164,7 +164,8 @@ def _source(file: str) -> Generator[BinaryIO]:
 def _body(source: Any) -> BinaryIO:
     """Return the source; if it is a streamweld recording, return the recorded body instead.
 
-    Raises: OSError: if the recording is invalid, or if each line of the file contains a separate response.
+    Raises:
+        OSError: if the recording is invalid, or if each line of the file contains a separate response.
     """
     head = source.peek(HEAD_BYTES)
     rows = rows_hint(head)

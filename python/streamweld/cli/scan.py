@@ -191,8 +191,9 @@ class Parts:
     def begin(self, *, resume: bool) -> tuple[ScanPosition, Totals]:
         """Start a scan, or resume it after the last complete part.
 
-        Raises: UsageError: if an earlier scan was interrupted and `resume` is false, or if the earlier scan had a
-            different task.
+        Raises:
+            UsageError: if an earlier scan was interrupted and `resume` is false, or if the earlier scan had a different
+                task.
         """
         journal = self.folder / "journal.jsonl"
         if not self.folder.exists():

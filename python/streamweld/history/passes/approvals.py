@@ -1,6 +1,6 @@
 """Keep approvals of tool calls for AI SDK targets, and remove them for all other targets.
 
-For other targets, a denied call without a result gets one, which contains the reason. A response must follow its
+For other targets, a denied call without a result gets a result that contains the reason. A response must follow its
 request, and a request must follow its call.
 
 Constraint: `results.awaits_approval`.
@@ -38,7 +38,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     calls: set[str] = set()
     requests: dict[str, str] = {}  # call ids by approval id
     answered = {result.call_id for result in context.survey(turns).results}
-    lost: set[int] = set()  # id() of source objects whose approval has been recorded as a loss
+    lost: set[int] = set()  # the id() of each source object whose approval has been recorded as a loss
     out: list[Turn] = []
     for turn in turns:
         kept: list[Part] = []

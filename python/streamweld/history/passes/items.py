@@ -60,7 +60,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     if context.family not in found.dialects and (
         only_members or (not found.reasoned and not _have_ids(found.calls, found.results))
     ):
-        return turns  # the neutral model has a field for every member, so there is nothing to remove
+        return turns  # the model has fields for all members of these messages, so there is nothing to remove
     if only_members and found.common and context.fact("common_members"):
         return turns
     allows = _Schema(context).allows if only_members else None
@@ -78,7 +78,8 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         out.append(turn if same else with_parts(turn, parts))
     if not altered:
         return turns
-    # Parts keep their types, text and ids, which is all that later passes and writers look up in the survey.
+    # The survey stays valid for later passes and writers, because this pass does not change the types, texts and ids of
+    # parts.
     after = [part for turn in out for part in turn.parts]
     found.adopt(
         out,
@@ -119,7 +120,8 @@ class _Schema:
     def allows(self, turn: Turn) -> bool:
         """Return whether the target's schema lists every member of the turn's messages and blocks.
 
-        This quick test accepts most turns. If it returns False, the members may still be accepted.
+        This is a quick test that succeeds for most turns. A result of False does not mean that the target rejects a
+        member.
         """
         parts = turn.parts
         if self.common and _are_common(parts):
@@ -324,7 +326,8 @@ class _Cleaner:
     def _is_clean(self, raw: Any, extra: Mapping[str, Any], kind: str, item: str) -> bool:
         """Return whether a message or block has only members that the target's schema lists.
 
-        This quick test accepts most messages and blocks. If it returns False, the members may still be accepted.
+        This is a quick test that succeeds for most messages and blocks. A result of False does not mean that the target
+        rejects a member.
         """
         if extra or item in self.not_null:
             return False
@@ -335,8 +338,7 @@ class _Cleaner:
     def _unknown(self, raw: Any, extra: Mapping[str, Any], kind: str) -> set[str]:
         """Return the members that would be written back unchanged although the target's schema lacks them.
 
-        These are members for which the model has no field, members with an empty value, and members that the reader
-        skips.
+        Such a member has no field in the model, or has an empty value, or is skipped by the reader.
         """
         known = self.members.get(kind)
         if known is None:

@@ -35,7 +35,7 @@ class _CallRecord:
     """A call with its turn, its approval and its results.
 
     `requested`: whether the call has an approval request. `answered`: the turn that contains the result. `early`:
-    whether its result precedes the call. `spare`: further results.
+    whether the result precedes the call. `spare`: all other results for the call.
     """
 
     turn: int
@@ -164,8 +164,8 @@ def _of_calls(
 ) -> list[Turn]:
     """Return a turn that has calls, followed by the turn with their results.
 
-    If results stay where they are, a result that is added to a call must follow the results of the other calls with the
-    same id, because results of equal ids belong to the calls in their order. Such a result is stored in `late`.
+    Results with equal ids belong to the calls with that id in order. So if results are not moved, a result added for
+    one of these calls must follow the results of the others. Such a result is stored in `late`.
     """
     facts = context.facts("results")
     adjacent = bool(facts.get("adjacent"))

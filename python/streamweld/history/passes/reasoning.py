@@ -25,7 +25,7 @@ _SIGNED: Final = (
     DETAILS,
     REASONING_ITEMS,
     THINKING_BLOCKS,
-)  # of Chat messages, for signed reasoning without text
+)  # members of Chat messages for signed reasoning without text
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
@@ -85,9 +85,8 @@ def run_field(turns: list[Turn], context: Context) -> list[Turn]:
 def run_followed(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns without reasoning at the end of an assistant message (`followed`).
 
-    A turn that contains only reasoning is dropped, as for targets whose reasoning is outside the content. This pass
-    runs after those that drop content, and before the one that merges messages: reasoning may end a message that is
-    merged with the next one.
+    If the turn contains only reasoning, the turn is dropped. This pass runs after the passes that drop content. It runs
+    before the pass that merges messages, because merging can add content after reasoning that ended a message.
     """
     if not context.facts("reasoning").get("followed") or context.pending:
         return turns
@@ -110,7 +109,7 @@ def run_followed(turns: list[Turn], context: Context) -> list[Turn]:
 class _Keeper:
     """Selects the reasoning parts that are kept.
 
-    If reasoning is dropped, the item ids that the server assigned are removed from the parts that follow it.
+    If reasoning is dropped, the parts after it lose the item ids that the server assigned to them.
     """
 
     def __init__(self, context: Context, fact: Mapping[str, Any]) -> None:
@@ -157,8 +156,8 @@ class _Keeper:
     def instructed(self, turn: Turn) -> Turn:
         """Return a system or user turn with its reasoning as text.
 
-        Such reasoning is an instruction, not the model's own reasoning: Mistral's system prompts use these blocks to
-        show how to reason.
+        Such reasoning is an instruction, not the model's own reasoning. For example, Mistral's system prompts use these
+        blocks to show how to reason.
         """
         parts: list[Part | None] = [
             self._as_text(part, "reasoning_role") if isinstance(part, Reasoning) else part for part in turn.parts
@@ -241,7 +240,8 @@ class _Keeper:
         return changed(part, item_id=None)
 
     def _renamed(self, part: Reasoning) -> Reasoning:
-        """Move reasoning read from the target's own dialect to the member that this target uses."""
+        """Move reasoning to the member that this target uses, if the reasoning was read from the target's own
+        dialect."""
         if part.origin is None or part.origin.dialect != self.context.family or part.touched:
             return part
         wanted = None if self.accept == "chunks" else self._member(part)

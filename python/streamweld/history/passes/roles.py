@@ -105,7 +105,7 @@ def _closed(turn: Turn, run: list[Part]) -> Turn:
 def _between(turns: list[Turn], role: Role, kinds: frozenset[str] | None, context: Context) -> list[Turn]:
     """Insert a message with this role between results and the user message that follows them.
 
-    `kinds`: insert it only if the user message has media of one of these kinds. If None, always insert it.
+    `kinds`: insert the message only if the user message has media of one of these kinds; None to insert it always.
     """
     out: list[Turn] = []
     for turn in turns:

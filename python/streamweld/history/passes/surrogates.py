@@ -2,8 +2,8 @@
 
 Lone surrogates cannot be encoded as UTF-8, so clients fail on them or servers reject the JSON.
 
-Clients produce them by splitting text in the middle of a character ("no low surrogate in string"). This pass runs
-before calls and results are converted to text.
+Clients create lone surrogates when they split text in the middle of a character ("no low surrogate in string"). This
+pass runs before calls and results are converted to text.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false

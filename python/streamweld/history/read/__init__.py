@@ -55,7 +55,7 @@ def read(
         return turns + response.read_as_it_was(items, base, issuer, _READERS, family)
     joinable = ("tool", "assistant") if family == "responses" else ("tool",)
     nothing: list[Part] = []
-    run = nothing  # parts of the last turn, as long as further parts may be added
+    run = nothing  # the parts of the last turn if more parts may still be added to it
     role = ""
     paths = product(*[(step,) for step in base], range(first, first + len(items)))
     for item, path in zip(items, paths, strict=True):

@@ -86,7 +86,7 @@ def read_reasoning(message: Json, origin: Origin, path: Path, issuer: str | None
 
 
 def _texts_of(parts: list[Reasoning]) -> set[str]:
-    """Return the texts that a plain member may repeat: the text of each part, and all texts joined."""
+    """Return the texts that a plain reasoning member may repeat: the text of each part, and all texts joined."""
     texts = [_squeezed(part.text) for part in parts]
     return {*texts, "".join(texts)} if texts else set()
 
@@ -175,8 +175,8 @@ def _details(
 ) -> list[Reasoning]:
     """Return the reasoning in the details, and add the signatures of calls to `signatures`.
 
-    `signed`: the ids of the message's calls, with the signatures that the calls themselves have. A second, different
-    signature of a call is read as reasoning, so that it is not lost without a report.
+    `signed`: the ids of the message's calls, with the signatures that the calls themselves have. If a call has a
+    second, different signature, that signature is read as reasoning, so that its loss is reported.
     """
     items: list[_Item] = []
     given = [as_mapping(raw, (*path, n)) for n, raw in enumerate(as_list(mapping, path))]

@@ -1,6 +1,6 @@
 """Options for a stream: `Policy` (how to react to each fault) and `Limits` (how much input to accept).
 
-Both are frozen and hashable. They are validated when they are created, so a backend receives only valid plain data.
+Both are frozen and hashable. Options are validated when they are created, so a backend receives only valid plain data.
 They depend only on the tables in `_spec`, not on a stream.
 """
 
@@ -83,9 +83,9 @@ class Policy(_Checked):
     `Policy("strict")` raises on every diagnostic with the severity warning or error. `Policy("standard")` repairs input
     that has only one correct interpretation. It raises on malformed JSON, a truncated stream, or an error sent by the
     gateway. `Policy("salvage")` raises as little as possible: it skips malformed events, reports truncation and
-    upstream errors as data, and accepts a stream without an end signal (see `missing_terminal`). All three raise if a
-    limit is exceeded or the body is not an event stream. Every `policy=` argument also accepts the name of a base
-    policy.
+    upstream errors as data, and accepts a stream without an end signal (see `missing_terminal`). All three policies
+    raise if a limit is exceeded or the body is not an event stream. Every `policy=` argument also accepts the name of a
+    base policy.
 
     Most of the other options choose between two interpretations of ambiguous input. Diagnostics and docs/rules.md refer
     to these ambiguities as AM1 to AM12. AM1 to AM6, AM9, AM11 and `inline_reasoning` apply only to Chat Completions,
@@ -215,7 +215,7 @@ class Policy(_Checked):
         object.__setattr__(self, "_hash", hash(tuple([getattr(self, name) for name in _CHOICES])))
 
     def __hash__(self) -> int:
-        # not a dataclass field: computed once, because it is used for every stream
+        # not a dataclass field; computed only once, because every stream needs it
         return cast("int", getattr(self, "_hash"))  # noqa: B009
 
     def config(self) -> dict[str, Any]:
@@ -273,8 +273,8 @@ class Limits(_Checked):
             annotations) are also counted separately, as 32 values each, because a decoded entry takes up to 1.5 KB.
         max_choices: choices in one response. Default: 128, the largest `n` that OpenAI accepts.
         max_parts: parts in one response (texts, reasoning, tool calls, files, sources, ...) and items that contain
-            them. Default: 16,384. In a converter, each part takes up to 2.5 KB, however short it is; `max_text_bytes`
-            accounts for that.
+            them. Default: 16,384. In a converter, even a short part takes up to 2.5 KB; `max_text_bytes` accounts for
+            that.
         max_tool_calls: tool calls in one response. Default: 1,024.
         max_tool_index: the largest index that a tool-call delta may have; a larger index counts as missing. Default:
             4,096.
@@ -291,9 +291,9 @@ class Limits(_Checked):
             which leaves room for 16,384 blocks. Default: 64 MiB.
         max_events: events in the stream. Default: off.
         max_stream_bytes: bytes in the decoded body. Default: off.
-        max_inflate_ratio: how many bytes each byte of a compressed body may expand to on average. It is checked from 16
-            MiB of output on, if an integration or the proxy decompresses the body. Default: 200; the ratio for streams
-            of text stays below 60.
+        max_inflate_ratio: how many bytes each byte of a compressed body may expand to on average. The ratio is checked
+            only after 16 MiB of output, and only if an integration or the proxy decompresses the body. Default: 200;
+            the ratio for streams of text stays below 60.
         max_diagnostics: diagnostics to keep; later ones are only counted (`diagnostics_dropped`). Default: 256.
 
     Raises:
@@ -335,13 +335,13 @@ class Limits(_Checked):
         object.__setattr__(self, "_hash", hash(tuple(config.values())))
 
     def __hash__(self) -> int:
-        # not a dataclass field: computed once, because it is used for every stream
+        # not a dataclass field; computed only once, because every stream needs it
         return cast("int", getattr(self, "_hash"))  # noqa: B009
 
     def config(self) -> dict[str, int | None]:
         """Return the limits by name, as part of a parser's config.
 
-        It is computed once and must not be modified.
+        The value is computed once and must not be modified.
         """
         made: dict[str, int | None] = getattr(self, "_config")  # noqa: B009 (not a field: it is not part of the value)
         return made
@@ -399,10 +399,10 @@ USUAL: Final[dict[object, dict[str, Any]]] = {}
 
 
 def with_text_calls(policy: object, text_calls: TextCalls | None, families: tuple[str, ...] | None = None) -> Policy:
-    """Return the policy, which may be given as the name of a base policy, with another `text_calls` value.
+    """Return a copy of the policy with another `text_calls` value.
 
     Args:
-        policy: the policy to change.
+        policy: the policy, or the name of a base policy.
         text_calls: the new value; None keeps the current value.
         families: the new value of `text_call_families`; None keeps the current value.
 
@@ -477,7 +477,7 @@ def to_config(
 
 
 def _check_text(name: str, text: str) -> None:
-    """Reject unpaired surrogates. No stream can contain them, and the backends do not handle them."""
+    """Reject unpaired surrogates. No stream can contain unpaired surrogates, and the backends do not handle them."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -499,8 +499,8 @@ def _words(name: str, values: object) -> list[str]:
 def defined_tools(entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
     """Yield the name and schema of each function in one element of a request's `tools`.
 
-    In Chat Completions and Bedrock, the element wraps the function; in Gemini, it lists several functions. Nothing is
-    yielded for a tool without a name. The schema is None if the tool has none, as for free-form and hosted tools.
+    In Chat Completions and Bedrock, the element wraps the function; in Gemini, it lists several functions. Tools
+    without a name are skipped. The schema is None for a tool without a schema, such as a free-form or hosted tool.
     """
     lists = [entry[key] for key in _LIST_KEYS if isinstance(entry.get(key), list)]
     several = [one for found in lists for one in cast("list[object]", found)]
@@ -543,7 +543,7 @@ def _named_tools(tools: object) -> dict[str, object]:
             continue
         tool = cast("Mapping[str, object]", one)
         defined = list(defined_tools(tool))
-        if not defined and tool.get("type") == "function":  # hosted tools need no name
+        if not defined and tool.get("type") == "function":  # a hosted tool does not need a name
             raise UsageError(f"tools contains {tool!r}, which has no name; {_TOOLS_HINT}")
         for name, schema in defined:
             _check_text("tools", name)

@@ -33,7 +33,7 @@ MOST_BYTES: Final = 950_000
 """Maximum size of a page in bytes. Content that does not fit is omitted, and the page reports how much was omitted."""
 
 _STREAMS: Final = 1_000  # maximum number of rows in the table of streams
-_ALL: Final = 50  # up to this number of streams, streams without a finding are listed too
+_ALL: Final = 50  # if there are at most this many streams, those without a finding are also listed
 _CODES: Final = 60  # maximum number of codes or reasons in a table of gateways
 _LINKS: Final = 12
 _GATEWAYS: Final = 60  # maximum number of gateways in a table of gateways
@@ -63,7 +63,7 @@ def render(
     streams = [describe(one, policy=policy, dialect=dialect) for one in recorded]
     if not streams or (diff and len(streams) != 2):
         raise UsageError("a comparison takes two streams" if diff else "there is no stream to report")
-    # Fill the page with the streams that have the most findings, but show them in the given order.
+    # Give the streams with the most findings the first claim on space, but show all streams in the given order.
     order = sorted(range(len(streams)), key=lambda number: -len(streams[number].codes))
     overview = _overview(streams, set(order), diff=diff) if len(streams) > 1 else ""
     compared = comparison(*streams) if diff else ""
@@ -147,7 +147,8 @@ def _overview(streams: list[Facts], linked: set[int], *, diff: bool) -> str:
     columns = ("file", "dialect", "completeness", "calls", "text", "findings")
     shown = table(columns, rows, numbers=("calls", "text"))
     head = '<section aria-labelledby="streams"><h2 id="streams">Streams</h2>'
-    # A comparison has only two streams, and the findings name both. A table by gateway would only repeat that.
+    # A comparison has only two streams, and its findings already show the gateway of each. A table of gateways would
+    # repeat this.
     return f"{head}{'' if diff else _gateways(streams)}<h3>Findings</h3>{shown}{note}</section>"
 
 

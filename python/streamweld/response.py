@@ -1,7 +1,6 @@
 """The result of a stream as one immutable value, built from the events that close its parts.
 
-Both backends share it. This module depends only on events, not on a parser or dialect, and does not interpret the
-stream.
+Both backends use this module. It depends only on events, not on a parser or dialect, and does not interpret the stream.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ class Choice:
     def item_ids(self) -> dict[int, str]:
         """Wire ids of the items that parts belong to (`msg_…`, `rs_…`, `fc_…`), keyed by part number.
 
-        Ids that were not sent are missing.
+        A part is missing from the mapping if its item has no wire id.
         """
         own = {item.part: item.item_id for item in self._items if isinstance(item, ReasoningDone | ToolCall)}
         return self._item_ids | {part: item_id for part, item_id in own.items() if item_id is not None}
@@ -127,12 +126,12 @@ class Choice:
 
     @property
     def raw_finish_reason(self) -> str | None:
-        """The finish reason as the gateway sent it; None if it sent none."""
+        """The finish reason as the gateway sent it; None if the gateway sent none."""
         return None if self._finished is None else self._finished.raw_reason
 
     @property
     def provider_metadata(self) -> dict[str, Any] | None:
-        """Metadata of the choice for which this class has no other field."""
+        """Members of the choice for which this class has no other field."""
         return None if self._finished is None else self._finished.provider_metadata
 
     def __eq__(self, other: object) -> bool:
@@ -187,7 +186,7 @@ def _shown(choice: Choice) -> str:
 
 
 class Fold(Protocol):
-    """The members of a response, computed from events by `_Fold` or by its native equivalent in the extension."""
+    """The members of a response. `_Fold`, or its native equivalent in the extension, computes them from events."""
 
     @property
     def events(self) -> tuple[Event, ...]: ...
@@ -297,7 +296,7 @@ class _Fold:
         return self.first.raw_finish_reason
 
     def _fold(self, events: Iterable[Event]) -> None:
-        items: dict[int, list[Item]] = {}  # has a key for every choice
+        items: dict[int, list[Item]] = {}  # this mapping has a key for every choice
         item_ids: dict[int, dict[int, str]] = {}
         finished: dict[int, Finished] = {}
         folded: list[Event] = []
@@ -305,7 +304,7 @@ class _Fold:
         self.usage = None
         self.error = None
         for event in events:
-            # The classes have no subclasses, and one set lookup is cheaper than `isinstance` with each of them.
+            # These classes have no subclasses, and one set lookup is faster than `isinstance` with each class.
             if type(event) in _ITEMS:
                 item = cast("_ItemOfChoice", event)
                 if type(item) in _TEXTS and _is_withdrawn(cast("_Text", item)):
@@ -346,9 +345,9 @@ class _Fold:
 class Response:
     """The result of a stream so far. Each access to `parser.response` returns a new, immutable value.
 
-    It is built by folding events, either those of the whole stream or those of a parser's snapshot. Only events that
-    close a part are used; deltas are ignored. The fields of the first choice (the one with the lowest index) are also
-    available on the response itself; `choices` contains all choices.
+    A response is built by folding events, either those of the whole stream or those of a parser's snapshot. Only events
+    that close a part are used; deltas are ignored. The fields of the first choice (the one with the lowest index) are
+    also available on the response itself; `choices` contains all choices.
     """
 
     __slots__ = ("_fold", "_given")
@@ -364,7 +363,8 @@ class Response:
     ) -> None:
         """Create a response.
 
-        `ordered`: whether the events are a parser's snapshot, with parts in order and `Unknown` as a part.
+        `ordered`: whether the events are a parser's snapshot, in which the parts are in order and an `Unknown` is a
+        part.
         """
         self._fold: Fold | None = None
         self._given: _Given = (
@@ -382,7 +382,7 @@ class Response:
         if fold is not None:
             return fold
         given = self._given
-        fold = self._fold  # another thread may have computed it: a thread stores the fold before it replaces the events
+        fold = self._fold  # check again: another thread stores the fold before it removes the events
         if fold is None:
             fold = self._fold = _Fold(given)
             self._given = _NOTHING
@@ -413,7 +413,7 @@ class Response:
 
     @property
     def provider_metadata(self) -> dict[str, Any] | None:
-        """Members of the first chunk that have no field of their own in this class."""
+        """Members of the first chunk for which this class has no other field."""
         started = self._folded().started
         return None if started is None else started.provider_metadata
 
@@ -442,7 +442,7 @@ class Response:
 
     @property
     def diagnostics_dropped(self) -> int:
-        """The number of further diagnostics, which were not kept."""
+        """The number of further diagnostics that were not kept."""
         return self._folded().diagnostics_dropped
 
     @property
@@ -467,8 +467,9 @@ class Response:
 
         `nothing_emitted`: no part, so a retry does not repeat anything. `text_only`: text, reasoning or another part,
         but no tool call. `call_open`: a tool call had started, but none was complete. `call_complete`: at least one
-        tool call was complete and may have been run, by the client or by the provider. All choices count. None if the
-        response is `complete` or `assumed`. While it is `open`, the value is what it would be if the stream ended now.
+        tool call was complete and may have been run, by the client or by the provider. All choices are taken into
+        account. None if the response is `complete` or `assumed`. While the response is `open`, the value is what it
+        would be if the stream ended now.
         """
         fold = self._folded()
         if fold.completeness in ("complete", "assumed"):
@@ -601,7 +602,7 @@ class Reader(Protocol):
 
 
 def response_of(reader: Reader) -> Response:
-    """Return everything read so far as a `Response`. Its members are computed on first access."""
+    """Return everything read so far as a `Response`. The members of the response are computed on first access."""
     fold = reader.fold(Choice)
     if fold is None:
         events, completeness, dropped = reader.snapshot()
@@ -619,7 +620,7 @@ def _order(items: list[Item]) -> None:
 
     Calls keep their final order relative to each other, which is the order in which they closed.
     """
-    latest = {item.part: item for item in items if isinstance(item, ToolResult)}  # drops preliminary results
+    latest = {item.part: item for item in items if isinstance(item, ToolResult)}  # this drops preliminary results
     kept = [item for item in items if not isinstance(item, ToolResult) or latest[item.part] is item]
     calls = iter([item for item in kept if isinstance(item, ToolCall)])
     kept.sort(key=_part)
@@ -639,7 +640,10 @@ def _of(item_ids: Mapping[int, str] | None, items: Iterable[Item] | None) -> dic
 
 
 def _is_withdrawn(text: _Text) -> bool:
-    """Return whether the text of a part was retracted. Such a part closes empty, and the response omits it."""
+    """Return whether the text of a part was retracted.
+
+    A retracted part closes without content, and the response omits it.
+    """
     if text.text or text.provider_metadata:
         return False
     if type(text) is TextDone:

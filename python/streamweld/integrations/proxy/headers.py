@@ -29,8 +29,7 @@ STREAM: Final = {
 
 
 def plain(value: str | None) -> str:
-    """Return a header value if it is printable ASCII, which all servers and clients interpret alike; otherwise `""`.
-    """
+    """Return a header value if it is printable ASCII, which all servers and clients interpret alike; otherwise `""`."""
     return value if value is not None and value.isascii() and value.isprintable() else ""
 
 

@@ -1,4 +1,4 @@
-"""Rejects a source distribution if files needed to build or test it are missing, or if it contains untracked files.
+"""Rejects a source distribution if files for the build or the tests are missing, or if it contains untracked files.
 
 usage: check_sdist.py SDIST
 """

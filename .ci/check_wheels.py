@@ -1,4 +1,6 @@
-"""Rejects wheels with wrong contents. Run this on every wheel before it is installed or published.
+"""Rejects wheels that have missing or unexpected contents.
+
+Run this script on every wheel before the wheel is installed or published.
 
 usage: check_wheels.py WHEEL...
 

@@ -3,9 +3,9 @@
 usage: fuzz.py run [--seconds N | --inputs N] [--sanitizer address] [--jobs N] [TARGET]...
        fuzz.py keep [TARGET]...
 
-`--seconds` limits the time. Each such run uses a new seed, and starts from the inputs that earlier runs found.
-`--inputs` limits the number of inputs. Such a run uses a fixed seed and only the committed corpora, so that builds do
-not fail by chance.
+`--seconds` limits the time. Runs with a time limit use a new seed each time, and start from the inputs that earlier
+runs found. `--inputs` limits the number of inputs. Runs with this limit use a fixed seed and only the committed
+corpora, so that builds do not fail by chance.
 
 The targets are plain cargo-fuzz targets (`cargo +nightly fuzz run json` works), but this script builds them with the
 coverage flags of stable Rust, so that no other toolchain is needed. Each target starts from three sets of inputs: those
@@ -191,7 +191,7 @@ def run(programs: Path, target: str, found: Path, extent: list[str]) -> tuple[st
         ],
         capture_output=True, text=True, errors="replace", check=False,
         # To detect use after free, AddressSanitizer does not reuse freed memory at once. By default, it keeps up to 256
-        # MB of it, which is half of the limit above.
+        # MB of freed memory, which is half of the limit above.
         env={**os.environ, "RUST_BACKTRACE": "0", "ASAN_OPTIONS": "quarantine_size_mb=64"},
     )  # fmt: skip
     executed = re.search(r"stat::number_of_executed_units:\s*(\d+)", done.stderr)

@@ -4,9 +4,9 @@ usage: fuzz_python.py [--seconds N | --inputs N]
 
 For any input, parsing, converting, repairing, checking and framing must raise only StreamError, and the native backend
 must give the same events, diagnostics, error and output bytes as the pure backend. Inputs have the same layout as in
-`rust/fuzz`. The first run creates `.venv/fuzz` from `.ci/locks/fuzz.txt`. `--inputs` limits the number of inputs. Such
-a run uses a fixed seed and only the committed corpora, so that builds do not fail by chance. Requires the extension
-(`make build`).
+`rust/fuzz`. The first run creates `.venv/fuzz` from `.ci/locks/fuzz.txt`. `--inputs` limits the number of inputs. Runs
+with this limit use a fixed seed and only the committed corpora, so that builds do not fail by chance. Requires the
+extension (`make build`).
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 usage: python .ci/sdk_types.py
 
 The script prints each event, item, content block, delta, finish reason and field that an SDK defines but that no table
-in `_spec/dialects.json` turns into a typed event. It exits with 1 if one of these names is not listed in
-`.ci/sdk_types.toml`, which states why a type is kept as `Unknown` or as metadata. It also exits with 1 if that file
-lists a name that is now decoded, or that no longer exists in the SDK.
+in `_spec/dialects.json` turns into a typed event. The script exits with 1 if one of these names is not listed in
+`.ci/sdk_types.toml`, which states why a type is kept as `Unknown` or as metadata. The script also exits with 1 if that
+file lists a name that is now decoded, or that no longer exists in the SDK.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def known() -> dict[str, list[str]]:
     }
 
 
-# These events are not in a table. The decoder handles each of them in code, because their forms differ.
+# Events that are in no table, because their forms differ so much that the decoder handles each of them in code.
 _OWN_FORM = [
     *("response.output_item.added", "response.output_item.done", "response.output_text.annotation.added"),
     *("response.content_part.added", "response.content_part.done"),

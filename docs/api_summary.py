@@ -1,7 +1,7 @@
 """Summaries of the API reference for readers of the repository, where mkdocstrings directives appear as plain text.
 
-`generate.py` writes them between two markers above the first directive on a page. The site omits them, because
-mkdocstrings replaces the directives there.
+`generate.py` writes the summaries between two markers above the first directive on a page. The site omits the
+summaries, because mkdocstrings replaces the directives there.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def _members(name: str, value: Any) -> Iterator[tuple[str, str]]:
 def _reachable(name: str) -> str:
     """Return the expression for the object with this dotted name in a program.
 
-    A package may have a function with the name of its module, such as `streamweld.check`. Python then finds the
-    function under that name, and the other members of the module only in an import.
+    A package may have a function with the name of its module, such as `streamweld.check`. As an attribute, that name is
+    the function, so other members of the module can be reached only by an import.
     """
     parent, _, last = name.rpartition(".")
     outer, _, module = parent.rpartition(".")

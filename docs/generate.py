@@ -259,7 +259,7 @@ def parser_options(options: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def diagnosed() -> dict[str, Found]:
-    """Diagnostic code -> the vectors in which it occurs, found by running all vectors of whole streams."""
+    """Map each diagnostic code to the vectors in which it occurs, found by running all vectors of whole streams."""
     import streamweld as sw
 
     found = {code: Found() for code in spec("diagnostics")["codes"]}
@@ -846,7 +846,7 @@ def help_text(text: str) -> str:
 
 
 def exit_row(command: Any, path: str) -> list[str]:
-    """The row of a command in the table of exit codes, from the paragraph of its help that lists them."""
+    """The row of a command in the table of exit codes, taken from the paragraph about them in the command's help."""
     found = re.search(r"Exit codes: (.*?)\.(?:\s|$)", re.sub(r"\s+", " ", command.help or ""))
     if found is None or path == "streamweld":
         return []

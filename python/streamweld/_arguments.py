@@ -1,6 +1,6 @@
 """Parse a tool call's arguments into an object.
 
-This implements `ToolCall.parsed` and `ToolCallDelta.partial` for the Python and the native event classes.
+This module implements `ToolCall.parsed` and `ToolCallDelta.partial` for the Python and the native event classes.
 
 Only the fields of a call are used. The JSON loader and the exceptions are imported on first use, because they are not
 needed to read a stream.

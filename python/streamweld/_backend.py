@@ -121,7 +121,7 @@ def load_converter(name: Backend) -> type[DetectingConverter]:
 def load_repairer(name: Backend) -> type[Repairer]:
     """Return the repairer class of one backend.
 
-    It is used instead of a converter if source and target are the same dialect.
+    A repairer is used instead of a converter if source and target are the same dialect.
 
     Raises:
         UsageError: if `native` is requested and the extension is not installed.

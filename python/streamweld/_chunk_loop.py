@@ -1,7 +1,7 @@
 """Feed a sync or async source of bytes to an object that processes it chunk by chunk, with timeouts.
 
-This module contains the two loops and `ChunkProcessor`, the interface that they call. It does not depend on parsers or
-converters, and does not examine the bytes.
+This module contains the two loops and `ChunkProcessor`, the interface that they call. This module does not depend on
+parsers or converters, and does not examine the bytes.
 """
 
 from __future__ import annotations

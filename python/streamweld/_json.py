@@ -78,7 +78,7 @@ def _load(text: str, integer: Callable[[str], Any], *, shallow: bool = False) ->
     #
     # An integer outside 64 bits has at least 19 digits, and any run of 19 digits contains a character of each sample
     # text[n::19]. So if a sample contains no digits, the text contains no run of 19 digits. Two samples are tried,
-    # because one of them is usually without digits.
+    # because usually at least one of them has no digits.
     if _fast is not None and (
         _DIGITS.isdisjoint(text[18::19]) or _DIGITS.isdisjoint(text[9::19]) or _LONG_INTEGER.search(text) is None
     ):
@@ -140,8 +140,8 @@ def _paired(escape: re.Match[str]) -> str:
 MAX_INTEGER_DIGITS: Final = 16_384
 _DIGITS: Final = frozenset("0123456789")
 _BRACKETS: Final = dict.fromkeys(range(128)) | str.maketrans("[{]}", "(())")
-# The pattern matches only at the start of a number, because fractions may have many digits (`logprob`). It begins with
-# a digit class, which is fast to search for.
+# The pattern matches only at the start of a number, because fractions may have many digits (`logprob`). The pattern
+# begins with a class of digits, for which `re` can search quickly.
 _LONG_INTEGER: Final = re.compile(r"[0-9](?<![^-\[:, \t\n\r][0-9])[0-9]{18}")
 _ESCAPE: Final = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"

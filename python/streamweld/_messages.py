@@ -147,8 +147,8 @@ _FILES: Final = (
 RECORDING_MARK: Final = b'{"streamweld_recording"'
 """The first bytes of a recording's file."""
 
-# Patterns for the first line of a JSON Lines file: one that `streamweld scan` wrote, and one with a `body` member after
-# members with simple values. All quantifiers are possessive, so matching takes linear time.
+# Patterns for the first line of two kinds of JSON Lines files: those that `streamweld scan` wrote, and those with a
+# `body` member after members with simple values. All quantifiers are possessive, so matching takes linear time.
 _STRING: Final = rb'"(?:[^"\\]|\\.)*+"'
 _SCANNED: Final = re.compile(
     rb'\s*+\{\s*+"path"\s*+:\s*+%s\s*+,\s*+"row"\s*+:\s*+\d++\s*+,\s*+"bytes"' % _STRING, re.DOTALL
@@ -158,8 +158,8 @@ _BODIES: Final = re.compile(
     rb'\s*+\{\s*+(?:(?!"body")%s\s*+:\s*+%s\s*+,\s*+)*+"body"\s*+:\s*+"' % (_STRING, _SIMPLE), re.DOTALL
 )
 _BOM: Final = b"\xef\xbb\xbf"
-# The atomic group ends each comment at its first `-->`. Without it, the number of match attempts would double with each
-# comment.
+# The atomic group ends each comment at its first `-->`. Without an atomic group, the number of match attempts would
+# double with each comment.
 _HTML: Final = re.compile(
     rb"\s*+(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
 )

@@ -34,7 +34,9 @@ _ATOMS: Final = frozenset({str, int, float, bool, bytes, type(None)})
 
 
 def plain(value: Any) -> Any:
-    """Replace every model and dataclass in a value with a mapping. Returns the same object if it contains neither.
+    """Replace every model and dataclass in a value with a mapping.
+
+    Returns the same object if it contains no model and no dataclass.
 
     Members that were never set are omitted, because the SDKs themselves omit them from requests.
     """

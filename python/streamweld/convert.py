@@ -113,9 +113,9 @@ class StreamConverter:
             run the tool itself.
         seed: used to generate ids, for calls and for everything else that needs an id in the target; without a seed,
             these ids are random.
-        now: the creation time to write if the source has none, in seconds since 1970: a number, or a function that
-            returns it and is called once. The default is the current time, or 0 if there is a `seed`, so that equal
-            input gives equal bytes.
+        now: the creation time to write if the source has none, in seconds since 1970. Either a number, or a function
+            that returns one and is called once. The default is the current time, or 0 if there is a `seed`, so that
+            equal input gives equal bytes.
         hold_arguments: hold back each tool call until it is complete.
         include_usage: whether to end a `chat` stream with the usage chunk that `stream_options` can request.
         reasoning_events: which event types a `responses` target uses for reasoning text: `openai`
@@ -128,8 +128,8 @@ class StreamConverter:
             those requests pass through one of these functions, because no provider accepts a carrier.
         tool_ids: which tool call ids to write: those of the `source`, or ids that the `target`'s own API accepts in a
             history. With `target`, an id that this API would reject, such as `functions.add:0` for Anthropic, is
-            renamed. `source_tool_id` maps it to the old id, which `history.convert` and `requests.convert` restore.
-            This option has no effect on a stream that is already in the target dialect.
+            renamed. `source_tool_id` maps the new id to the old id, which `history.convert` and `requests.convert`
+            restore. This option has no effect on a stream that is already in the target dialect.
         raise_on_error: raise `error` after all bytes have been returned, at the next call to `feed` or `close`.
 
     Raises:
@@ -284,7 +284,7 @@ class StreamConverter:
     def _is_whole(self, piece: bytes, position: PiecePosition) -> bool:
         """Return whether a payload ends with this piece.
 
-        If it does, the converter can process all pending input without buffering it.
+        If a payload ends there, the converter can process all pending input without buffering it.
         """
         ends = self._array.is_one is not False and self._array.ends_in(piece)
         return ends if self._array.is_one else position != "inside"
@@ -352,7 +352,7 @@ class StreamConverter:
 
     @property
     def repaired(self) -> bool:
-        """Whether repair rewrote, added or omitted anything. False if the target is another dialect."""
+        """Whether repair rewrote, added or omitted anything. Always False if the target is another dialect."""
         return self._repairer is not None and self._repairer.repaired
 
     @property
@@ -506,18 +506,21 @@ class _Faulty(Progress[StreamConverter]):
 
     @property
     def repaired(self) -> bool:
-        """Whether repair has rewritten, added or omitted anything so far. False if the target is another dialect."""
+        """Whether repair has rewritten, added or omitted anything so far.
+
+        Always False if the target is another dialect.
+        """
         return self._reader.repaired
 
 
 class ConvertIterator(Items[StreamConverter, bytes], _Faulty):
-    """Iterator returned by `iter_convert`. It also provides the response so far."""
+    """Iterator returned by `iter_convert`, which also provides the response so far."""
 
     __slots__ = ()
 
 
 class AsyncConvertIterator(AsyncItems[StreamConverter, bytes], _Faulty):
-    """Iterator returned by `aconvert`. It also provides the response so far."""
+    """Iterator returned by `aconvert`, which also provides the response so far."""
 
     __slots__ = ()
 

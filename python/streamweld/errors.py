@@ -82,8 +82,8 @@ _SENTENCES: Final = {
     "truncated_transport": "the connection broke before the stream ended",
 }
 
-# Error codes and types of gateways: first those for which a retry cannot succeed, then those for which it may. The
-# first list takes precedence, because the error for an exhausted quota may have the status 429.
+# Error codes and types that gateways send: first those after which a retry cannot succeed, then those after which a
+# retry may succeed. The first list takes precedence, because the error for an exhausted quota may have the status 429.
 _FINAL: Final = frozenset(
     "insufficient_quota billing_error billing_not_active context_length_exceeded content_filter "
     "content_policy_violation invalid_request_error invalid_request invalid_api_key authentication_error "
@@ -287,7 +287,7 @@ class ChunkDecodeError(StreamError, ValueError):
 
 
 class LimitExceeded(StreamError):
-    """A limit of `Limits` was exceeded. The input that exceeded it was discarded. `observed` is `limit` + 1."""
+    """A limit of `Limits` was exceeded. The input that exceeded the limit was discarded. `observed` is `limit` + 1."""
 
     _rule = "limit"
     _retryable = False
@@ -418,7 +418,7 @@ class TruncatedStream(StreamError, EOFError):
 
 
 class UnknownDialect(StreamError):
-    """The first payloads are not in a known dialect, or not in the one that was specified.
+    """The first payloads are not in a known dialect, or not in the dialect that the caller specified.
 
     Attributes:
         seen: the names of the payloads' members.
@@ -453,7 +453,7 @@ class UnknownDialect(StreamError):
 
 
 class SpliceError(StreamError):
-    """The stream of a reconnect does not continue the first one. The byte offset refers to the second stream.
+    """The stream of a reconnect does not continue the first stream. The byte offset refers to the second stream.
 
     `rule` is `splice_other_stream` (the second stream belongs to another response), `splice_gap` (events between the
     two streams are missing), `splice_ambiguous` (the bytes do not show where the second stream starts; set
@@ -508,7 +508,10 @@ class UsageError(StreamweldError, RuntimeError):
 
 
 class ParserBusy(UsageError):
-    """A parser was called while another call was running. A parser reads one stream, one call at a time."""
+    """A method of a parser was called while another call was running.
+
+    A parser reads one stream, and allows only one call at a time.
+    """
 
 
 class MissingExtra(UsageError, ImportError):

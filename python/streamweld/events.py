@@ -1,9 +1,9 @@
 """The event classes.
 
 There are two sets of event classes, and each process uses one of them. If the extension is installed, this module
-exports the native classes, which the pure backend then also uses. Without the extension, it exports the classes in
-`_events`. Both sets have the same names, fields and repr, and `__module__` is this module. Type checkers always see the
-Python classes.
+exports the native classes, which the pure backend then also uses. Without the extension, this module exports the
+classes in `_events`. Both sets have the same names, fields and repr, and `__module__` is this module. Type checkers
+always see the Python classes.
 """
 
 # ruff: noqa: TC004 (the names that type checkers import are bound at run time below)

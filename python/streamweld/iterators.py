@@ -1,6 +1,6 @@
 """Yield events from a source of bytes: `iter_events`, `iter_batches`, `aiter_events`, `aiter_batches`.
 
-This module combines `StreamParser` with the loop that reads a source. It does not examine the bytes.
+This module combines `StreamParser` with the loop that reads a source. This module does not examine the bytes.
 """
 
 from __future__ import annotations
@@ -85,13 +85,13 @@ class _Arguments:
 
 
 class EventIterator(Items[StreamParser, _T], Progress[StreamParser], _Arguments):
-    """Iterator returned by `iter_events` and `iter_batches`. It also provides the response so far."""
+    """Iterator returned by `iter_events` and `iter_batches`, which also provides the response so far."""
 
     __slots__ = ()
 
 
 class AsyncEventIterator(AsyncItems[StreamParser, _T], Progress[StreamParser], _Arguments):
-    """Iterator returned by `aiter_events` and `aiter_batches`. It also provides the response so far."""
+    """Iterator returned by `aiter_events` and `aiter_batches`, which also provides the response so far."""
 
     __slots__ = ()
 

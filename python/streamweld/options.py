@@ -1,7 +1,7 @@
 """Options for a stream: `Policy` (how to react to each fault) and `Limits` (how much input to accept).
 
-Both are frozen and hashable. Options are validated when they are created, so a backend receives only valid plain data.
-They depend only on the tables in `_spec`, not on a stream.
+Objects of both classes are frozen and hashable. Options are validated when they are created, so a backend receives only
+valid plain data. This module depends only on the tables in `_spec`, not on a stream.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ class Policy(_Checked):
     """How to react to faults in a stream, and how to interpret ambiguous input.
 
     `Policy("strict")` raises on every diagnostic with the severity warning or error. `Policy("standard")` repairs input
-    that has only one correct interpretation. It raises on malformed JSON, a truncated stream, or an error sent by the
-    gateway. `Policy("salvage")` raises as little as possible: it skips malformed events, reports truncation and
-    upstream errors as data, and accepts a stream without an end signal (see `missing_terminal`). All three policies
-    raise if a limit is exceeded or the body is not an event stream. Every `policy=` argument also accepts the name of a
-    base policy.
+    that has only one correct interpretation. The standard policy raises on malformed JSON, a truncated stream, or an
+    error sent by the gateway. `Policy("salvage")` raises as little as possible: it skips malformed events, reports
+    truncation and upstream errors as data, and accepts a stream without an end signal (see `missing_terminal`). All
+    three policies raise if a limit is exceeded or the body is not an event stream. Every `policy=` argument also
+    accepts the name of a base policy.
 
     Most of the other options choose between two interpretations of ambiguous input. Diagnostics and docs/rules.md refer
     to these ambiguities as AM1 to AM12. AM1 to AM6, AM9, AM11 and `inline_reasoning` apply only to Chat Completions,
@@ -113,7 +113,7 @@ class Policy(_Checked):
         identical_idless_same_index: AM5: an identical call without an id arrives on the same index. `"drop"`: the
             gateway sent it twice. `"keep"`: two calls.
         on_overflow: AM6: a second JSON object without a header follows the complete arguments of a call. `"flag"`: the
-            call is invalid. `"split"`: the object is the arguments of another call to the same function.
+            call is invalid. `"split"`: the object contains the arguments of another call to the same function.
         duplicate_payload: AM7: a payload equals the previous one byte for byte. `"keep"`: the model repeated itself
             ("haha"). `"drop"`: the gateway sent it twice.
         content_mode: AM8: what a text delta contains. `"delta"`: new text. `"cumulative"`: all of the text so far.
@@ -262,8 +262,9 @@ class Limits(_Checked):
 
     Args:
         max_event_bytes: bytes of data in one event, including data still pending, plus one per line. Default: 16 MiB,
-            because some events contain images of several MB. This also limits how much input a converter holds back
-            until `source="auto"` detects the dialect, or until a repair determines whether an event passes through.
+            because some events contain images of several MB. The same limit applies to the input that a converter holds
+            back until `source="auto"` detects the dialect, or until a repair determines whether an event passes
+            through.
         max_field_bytes: bytes in the value of an `event` or `id` line. Default: 8 KiB, which is also the size that HTTP
             servers allow for a header.
         max_json_depth: levels of nesting in one payload. Default: 128, as in serde_json; deeper JSON is never parsed.
@@ -286,9 +287,9 @@ class Limits(_Checked):
             contain a thought signature.
         max_text_bytes: UTF-8 bytes in all text, reasoning and refusals, and in the annotations and provider metadata
             that are kept. After the first 512, each annotation and each member of merged metadata counts as an
-            additional 640 bytes, which is what a short one takes. After the first 256, each part counts as an
-            additional 2,560 bytes, and each item (Responses items, Anthropic and AI SDK blocks) as an additional 1,024,
-            which leaves room for 16,384 blocks. Default: 64 MiB.
+            additional 640 bytes, which is the memory that a short one takes. After the first 256, each part counts as
+            an additional 2,560 bytes, and each item (Responses items, Anthropic and AI SDK blocks) as an additional
+            1,024, which leaves room for 16,384 blocks. Default: 64 MiB.
         max_events: events in the stream. Default: off.
         max_stream_bytes: bytes in the decoded body. Default: off.
         max_inflate_ratio: how many bytes each byte of a compressed body may expand to on average. The ratio is checked
@@ -499,8 +500,9 @@ def _words(name: str, values: object) -> list[str]:
 def defined_tools(entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
     """Yield the name and schema of each function in one element of a request's `tools`.
 
-    In Chat Completions and Bedrock, the element wraps the function; in Gemini, it lists several functions. Tools
-    without a name are skipped. The schema is None for a tool without a schema, such as a free-form or hosted tool.
+    In Chat Completions and Bedrock, the element contains the function; in Gemini, the element lists several functions.
+    Tools without a name are skipped. The schema is None for a tool without a schema, such as a free-form or hosted
+    tool.
     """
     lists = [entry[key] for key in _LIST_KEYS if isinstance(entry.get(key), list)]
     several = [one for found in lists for one in cast("list[object]", found)]

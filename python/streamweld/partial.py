@@ -57,8 +57,8 @@ class PartialArguments:
     def state(self) -> PartialState:
         """`open` while the call is arriving, then the state of the `ToolCall`.
 
-        `broken` if the text can no longer become an object, as with a `custom` call, whose arguments are plain text.
-        In the state `broken`, `value` contains the valid beginning. `retracted` after a `ToolCallRetracted`.
+        `broken` if the text can no longer become an object, as with a `custom` call, whose arguments are plain text;
+        `value` then contains the valid beginning. `retracted` after a `ToolCallRetracted`.
         """
         return "broken" if self._state == "open" and self._text.is_broken else self._state
 
@@ -83,8 +83,8 @@ class PartialArguments:
     def apply(self, event: Event) -> None:
         """Apply the next event of the stream. Events of other parts are ignored.
 
-        The parser calls this for its own views. Call this method yourself only on a view that you created, to replay
-        stored events.
+        The parser calls this method for its own views. Call this method yourself only on a view that you created, to
+        replay stored events.
         """
         match event:
             case ToolCallDelta(part=self._part, arguments=arguments):

@@ -1,6 +1,7 @@
 """The result of a stream as one immutable value, built from the events that close its parts.
 
-Both backends use this module. It depends only on events, not on a parser or dialect, and does not interpret the stream.
+Both backends use this module. This module depends only on events, not on a parser or dialect, and does not interpret
+the stream.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def _short(text: str) -> str:
 
 
 class Choice:
-    """One choice of a response. Most responses have only one."""
+    """One choice of a response. Most responses have only one choice."""
 
     __slots__ = ("_finished", "_index", "_item_ids", "_items")
 
@@ -110,7 +111,7 @@ class Choice:
     def dispatchable_calls(self) -> tuple[ToolCall, ...]:
         """The calls to run: complete, with a name and an id, and without a result in the same stream.
 
-        Empty if the finish reason is `error`, even for calls that were complete before the response failed.
+        The tuple is empty if the finish reason is `error`, even if calls were complete before the response failed.
         """
         return _dispatchable(self._items, self.finish_reason)
 
@@ -186,7 +187,10 @@ def _shown(choice: Choice) -> str:
 
 
 class Fold(Protocol):
-    """The members of a response. `_Fold`, or its native equivalent in the extension, computes them from events."""
+    """The members of a response.
+
+    `_Fold`, or its native equivalent in the extension, computes these members from events.
+    """
 
     @property
     def events(self) -> tuple[Event, ...]: ...
@@ -408,7 +412,7 @@ class Response:
 
     @property
     def dialect(self) -> str | None:
-        """The wire format: the one specified or detected; None if it was not detected."""
+        """The wire format that was specified or detected; None if none was."""
         return self._folded().dialect
 
     @property
@@ -463,7 +467,7 @@ class Response:
 
     @property
     def retry_verdict(self) -> RetryVerdict | None:
-        """What had been emitted before the response was truncated. A retry of the request would repeat it.
+        """What had been emitted before the response was truncated. A retry of the request would repeat this output.
 
         `nothing_emitted`: no part, so a retry does not repeat anything. `text_only`: text, reasoning or another part,
         but no tool call. `call_open`: a tool call had started, but none was complete. `call_complete`: at least one

@@ -1,7 +1,7 @@
 """Parse the bytes of a response into events: `StreamParser`, and `parse` for a complete body.
 
 This module calls the parser of the selected backend, and adds what both backends share: the `Response`, and exceptions
-that contain it. It does not interpret the bytes.
+that contain it. This module does not interpret the bytes.
 """
 
 from __future__ import annotations

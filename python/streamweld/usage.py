@@ -137,7 +137,7 @@ def normalized(usage: Usage | Mapping[str, Any], dialect: str | None = None) -> 
     whole = {name: _sum([counts.get(name), *[counts[part] for part in beside[name]]]) for name in beside}
     tokens_in, tokens_out = whole["input"], whole["output"]
     if tokens_in == 0 and (shape.placeholder == "both" or (shape.placeholder == "input" and tokens_out)):
-        # This 0 only fills a required member and is not a count, because every request has input.
+        # A required member with the value 0 is not a count, because every request has input.
         tokens_in, tokens_out = None, tokens_out or None
         if counts.get("total") == 0:
             del counts["total"]

@@ -49,7 +49,7 @@ class Code:
 
     `mends`: what a repair in the same dialect omits or rewrites when this code is reported; None if the repair changes
     nothing. `detail` describes the `detail` field of a diagnostic. `details` explains the values of that field, if it
-    has a fixed set of them. `advice`: what a user of the library can do about it.
+    has a fixed set of them. `advice`: what a user of the library can do about the diagnostic.
     """
 
     name: str
@@ -167,7 +167,10 @@ def load_numbered_rules() -> Mapping[str, Any]:
 
 @cache
 def load_proxy() -> Mapping[str, Any]:
-    """Return the facts about the proxy's requests: paths, headers and errors. Only the proxy, in Python, reads them."""
+    """Return the facts about the proxy's requests: paths, headers and errors.
+
+    Only the proxy, which exists only in Python, reads them.
+    """
     loaded: Mapping[str, Any] = _frozen(_load("proxy.json"))
     return loaded
 

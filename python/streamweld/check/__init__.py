@@ -33,11 +33,12 @@ CheckDialect: TypeAlias = Literal["auto", "chat", "responses", "anthropic", "gem
 
 DIALECTS: Final[tuple[str, ...]] = get_args(CheckDialect)
 # Event types of the AI SDK that only open or end a response. The opening events of Chat Completions, Responses and
-# Messages are not listed here. They contain the id and model of the response, so they count as part of the response.
+# Messages are not listed here. These events contain the id and model of the response, so they count as part of the
+# response.
 _FRAMES: Final = frozenset(
     ["start", "start-step", "stream-start", "response-metadata", "finish-step", "finish", "abort"]
 )
-_GEMINI: Final = ("usageMetadata", "modelVersion", "responseId")  # members of a Gemini chunk other than its candidates
+_GEMINI: Final = ("usageMetadata", "modelVersion", "responseId")  # the members of a Gemini chunk except the candidates
 _LONG_INTEGER: Final = re.compile(r"(?<![0-9])[0-9]{4000}")  # start a match only at the beginning of a run of digits
 _BITS: Final = 13_000
 _MOST_VALUES: Final = LIMITS["max_json_values"] or 0
@@ -55,7 +56,7 @@ def check(body: bytes | bytearray | memoryview, dialect: CheckDialect = "auto") 
 
     Returns:
         One `Violation` for each place where a rule is broken, at most 100 per rule; an empty list if none was found.
-        Malformed JSON and bytes that are not an event stream are violations too.
+        Malformed JSON and bytes that are not an event stream are also violations.
 
     Raises:
         UnknownDialect: if no payload is in a known dialect; `.seen` describes what was found instead.

@@ -1,4 +1,4 @@
-"""Rules for AI SDK stream parts: those of LanguageModelV2 to V4, and the form in which `streamText` emits them."""
+"""Rules for AI SDK stream parts, as LanguageModelV2 to V4 define them and as `streamText` emits them."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ class Anthropic(Lifecycle):
             if self._cut_input is not None:
                 self.report.record("anthropic.input_not_object", *self._cut_input)
             # Report invalid arguments only after the stop reason is known. Truncated arguments are not a violation if
-            # it is a token limit.
+            # the stop reason is a token limit.
             self._cut_input = (f"block {index}: {fault}", self.report.position)
 
     def _unstopped(self) -> None:

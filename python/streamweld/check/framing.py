@@ -96,7 +96,7 @@ class Framing:
     def close(self) -> bool:
         """End the input. Returns True if the last event is not followed by a blank line."""
         if self._array.is_one is None:
-            self._feed_lines(self._array.held)  # too short to be detected as an array, so treat it as lines
+            self._feed_lines(self._array.held)  # the body is too short to be detected as an array, so treat it as lines
         if self.broken:
             return False
         if self._array.is_one:
@@ -147,7 +147,7 @@ class Framing:
         self.payloads += 1
         self._payload(data, event, identifier)
 
-    # Bodies that are one JSON array
+    # Methods for bodies that are one JSON array
 
     def _begin_array(self, begin: bytes) -> None:
         position = Place(0, 0)
@@ -176,7 +176,7 @@ class Framing:
             self._report.record("framing.array_spilled")
         return not self._array.closed
 
-    # Checks of single lines
+    # Methods that check single lines
 
     def _look(self, piece: bytes) -> None:
         if self._line < 0:

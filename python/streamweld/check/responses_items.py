@@ -52,7 +52,7 @@ class _Item:
         self.counts: Counter[str] = Counter()  # number of parts per index member
         self.done = False
         self.status: str | None = None
-        self.digests: dict[str, bytes] = {}  # digests of the members of the done item
+        self.digests: dict[str, bytes] = {}  # digests of the members of the item in its done event
 
     def put(self, key: _Key, part: _Part) -> None:
         if key not in self.parts:
@@ -280,7 +280,7 @@ class Items:
                 self._record("item_done_missing", _label(item))
 
     def compare(self, kind: str, output: list[object] | None) -> None:
-        """Compare the items with those of the terminal response."""
+        """Compare the items with the output of the terminal response."""
         if self._incomplete is not None and kind == "response.completed":
             self._record("incomplete_status", _label(self._incomplete))
         if output is None or not self._items:

@@ -1,6 +1,6 @@
 """The command-line interface (extra `cli`).
 
-It uses only the public API of the package, and is imported only by the entry point.
+The command line uses only the public API of the package, and is imported only by the entry point.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def run() -> None:
         click.echo(f"streamweld: {error}", err=True)
         sys.exit(USAGE)
     except ClosedPipeError:
-        # Exit through SIGPIPE, as other Unix tools do. The shell reports this as exit code 141.
+        # End the process with SIGPIPE, as other Unix tools do. The shell reports this as exit code 141.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGPIPE)
     except (OSError, UnwritableError) as error:

@@ -182,7 +182,7 @@ def finding_table(findings: Iterable[Finding], *, title: str | None = None, most
 
 
 def write_github(out: TextIO, file: str, findings: Iterable[Finding]) -> None:
-    """Write one GitHub workflow command per finding. GitHub shows it as an annotation on the line."""
+    """Write one GitHub workflow command per finding. GitHub shows each finding as an annotation on the line."""
     for finding in findings:
         properties = {"file": file, "line": finding.line, "title": finding.code}
         fields = ",".join(

@@ -136,7 +136,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Captures that one job reads together, and the position of the next chunk of captures."""
+    """The captures that one job reads, and the position at which the next job starts."""
 
     captures: list[Capture]
     after: ScanPosition

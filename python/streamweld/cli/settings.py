@@ -70,7 +70,8 @@ def _read(context: click.Context, parameter: click.Parameter, path: str | None) 
 def _check_environment(context: click.Context) -> None:
     """Warn about variables with the proxy's prefix that no option reads.
 
-    They are not rejected, because Kubernetes sets such variables for a service that is named `streamweld-proxy`.
+    Unknown variables are not rejected, because Kubernetes sets variables with this prefix for a service that is named
+    `streamweld-proxy`.
     """
     known = [
         name

@@ -1,4 +1,4 @@
-"""Member names and default texts for tool approvals in AI SDK messages. Readers and writers share them."""
+"""Member names and default texts for tool approvals in AI SDK messages. Readers and writers share this module."""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ REASONING_ITEMS: Final = "reasoning_items"
 EXTRA_CONTENT: Final = "extra_content"
 PROVIDER_FIELDS: Final = "provider_specific_fields"
 _SIGNATURES: Final = "thought_signatures"
-# The members of a call that may contain its signature, in the order in which they are read. Each has a list of paths
-# inside the member; a new signature is written to the first path. `vertex`:
+# The members of a call that may contain its signature, in the order in which they are read. For each member, the paths
+# to the signature inside the member; a new signature is written to the first path. `vertex`:
 # https://github.com/8monkey-ai/hebo-gateway/issues/226
 SIGNATURE_MEMBERS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     EXTRA_CONTENT: (("google", "thought_signature"), ("vertex", "thought_signature")),

@@ -60,7 +60,7 @@ def convert(
         messages: the messages or items, the request that contains them, or a `Response`, which becomes the assistant's
             next turn. A list may mix messages, Responses and SDK objects. The list is not modified. Other members of a
             request are kept if the target has a member with the same name and meaning; otherwise they are recorded as
-            losses. To convert the other members too, call `streamweld.requests.convert`.
+            losses. To also convert the other members, call `streamweld.requests.convert`.
         source: `openai-chat`, `mistral`, `responses`, `anthropic`, `gemini`, `bedrock-converse`, `ai-sdk-ui`,
             `ai-sdk-model`, or `auto`.
         target: one of the same dialects (type `history.Target`); `chat` and `ai-sdk-parts` are aliases for
@@ -98,8 +98,8 @@ def convert(
     try:
         return _converted(entry, options, pending=lone)
     except HistoryError as error:
-        # Readers reject SDK objects, because they are not mappings. They are converted only after such an error, so
-        # that plain data does not have to be searched for SDK objects.
+        # Readers reject SDK objects, because they are not mappings. SDK objects are converted only after such an error,
+        # so that plain data does not have to be searched for them.
         made, moved = plain_items(entry) if error.rule == "unreadable" else (entry, {})
         if made is entry:
             raise
@@ -193,7 +193,8 @@ def _converted(messages: Any, options: _Options, *, pending: bool) -> Conversion
 def _is_written(items: Any, source_family: str, turns: list[Turn], context: Context) -> bool:
     """Return whether the writer would return the input messages unchanged, because no pass changed them.
 
-    This can be determined only for Chat Completions, because other writers also merge or complete messages.
+    The result is always False for APIs other than Chat Completions, because their writers also merge or complete
+    messages.
     """
     if source_family != "openai-chat" or context.family != source_family or not isinstance(items, list):
         return False

@@ -1,10 +1,10 @@
 """`dedupe_reasoning`: remove items that a resumed stream repeated, so that no item id appears twice in a history.
 
-When a client replays a stream, it may add extra messages that contain empty reasoning with the `rs_` ids of earlier
+When a client replays a stream, it may add extra messages with empty reasoning parts that have the `rs_` ids of earlier
 messages. The Responses API then rejects the next turn ("Duplicate item found with id rs_…"). Two passes run over AI SDK
-messages or Responses items; each Responses item counts as a message. The first removes parts that repeat the id and
-text of another part of the same message. The second removes parts that have the id of an earlier message and no new
-text. New text with the same id is a separate summary and is kept. The result does not depend on the API that the
+messages or Responses items; each Responses item counts as a message. The first pass removes parts that repeat the id
+and text of another part of the same message. The second pass removes parts that have an id from an earlier message and
+no new text. New text with the same id is a separate summary and is kept. The result does not depend on the API that the
 history is sent to.
 """
 

@@ -79,7 +79,7 @@ class IdMap:
 
     def __init__(self) -> None:
         self._calls: list[tuple[str, str]] = []
-        self._id_tables: _IdTables | None = None  # built at the first lookup
+        self._id_tables: _IdTables | None = None  # the lookup tables are built at the first lookup
 
     @classmethod
     def of(cls, calls: Iterable[tuple[str, str]]) -> IdMap:
@@ -93,7 +93,7 @@ class IdMap:
         return self._calls
 
     def add(self, source: str, target: str) -> None:
-        """Add one call, in the order of the history. Every call must be added, because `to_target` counts them."""
+        """Add one call, in the order of the history. Every call must be added, because `to_target` counts the calls."""
         self._calls.append((source, target))
         self._id_tables = None
 

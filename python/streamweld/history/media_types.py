@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["canonical", "detected", "is_concrete", "short_form", "standard_base64", "takes", "text_of"]
 
 _ALIASES: Final = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png"}
-_PCM: Final = frozenset({"audio/l16", "audio/pcm"})  # raw audio: the type's parameters are needed to play it
+_PCM: Final = frozenset({"audio/l16", "audio/pcm"})  # raw audio can be played only with the type's parameters
 _STANDARD: Final = str.maketrans("-_", "+/")
 
 _SHORT: Final = {

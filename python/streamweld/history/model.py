@@ -1,7 +1,7 @@
 """The neutral history model: turns that hold parts.
 
-Readers create it, passes change it, and writers turn it into a target's messages. Each part keeps its source object
-(`raw`) and its message (`origin`), so that an unchanged part is written as the object that was read.
+Readers create this model, passes change it, and writers turn it into a target's messages. Each part keeps its source
+object (`raw`) and its message (`origin`), so that an unchanged part is written as the object that was read.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class _Nothing(dict[str, Any]):
 
 
 def nothing() -> Mapping[str, Any]:
-    """Return a new, hashable empty mapping. Compare it with `is` to distinguish it from other empty mappings."""
+    """Return a new, hashable empty mapping. Use `is` to distinguish the result from other empty mappings."""
     return _Nothing()
 
 
@@ -103,7 +103,7 @@ class SharedMember(str):
     __slots__ = ()
 
 
-# Bedrock's mark for the end of a cached prefix. Writers add it as a separate block after the part.
+# Bedrock's mark for the end of a cached prefix. Writers add this mark as a separate block after the part.
 CACHE_POINT: Final = SharedMember("cachePoint")
 
 
@@ -149,7 +149,7 @@ class _Part:
     """The fields that all parts have.
 
     `at`: index of the part in its origin. `raw`: the source object. `touched`: whether a pass changed the part, which
-    makes `raw` stale. `extra`: members of `raw` for which the model has no field. These members are kept if the target
+    makes `raw` stale. `extra`: members of `raw` for which the model has no field. Extra members are kept if the target
     has the same dialect, and lost otherwise. Members of nested objects have a `NestedPath` key and are lost whenever
     the block is rewritten. Members that the target's dialect also has have a `SharedMember` key.
     """
@@ -210,7 +210,7 @@ class Reasoning(_Part):
 
 @_part
 class Call(_Part):
-    """A tool call. Its arguments are JSON text or an object, as in the source.
+    """A tool call. The arguments are JSON text or an object, as in the source.
 
     `parsed`: the cached result of `arguments_object`, so that the text is parsed only once.
     """
@@ -303,7 +303,7 @@ class Turn:
 
 
 def with_parts(turn: Turn, parts: Iterable[Part], **fields: Any) -> Turn:
-    """Return a copy of the turn with other parts."""
+    """Return a copy of the turn with these parts."""
     made = Turn(turn.role, tuple(parts), turn.origin, turn.top, turn.marks)
     for name, value in fields.items():
         setattr(made, name, value)

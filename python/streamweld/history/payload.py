@@ -117,7 +117,7 @@ def payload_of(
     new, same_family = written[after.messages], source_family == context.family
     if same_family and (_same(items, new) or (isinstance(items, str) and len(new) == 1 and new[0] is items)):
         written[after.messages] = items
-    elif isinstance(items, str) and same_family:  # other messages were added, so the string needs its own message
+    elif isinstance(items, str) and same_family:  # there are other messages, so the string must become a message
         written[after.messages] = new = [
             {"type": "message", "role": "user", "content": item} if isinstance(item, str) else item for item in new
         ]

@@ -156,7 +156,7 @@ def names() -> tuple[str, ...]:
 
 
 def target_name(name: str, argument: Literal["source", "target"] = "target") -> str:
-    """Return the API that a name or alias refers to, one of `TARGETS`.
+    """Return the API, one of `TARGETS`, to which a name or alias refers.
 
     Raises:
         UsageError: if there is no such API. The error message contains the name of the argument.
@@ -177,7 +177,7 @@ def load(name: str, target: str | None = None) -> Profile:
 
     Args:
         name: the name of the profile. Without a date, the newest profile of that name is returned.
-        target: one of the targets that the gateway offers; None for the first of them.
+        target: one of the targets that the gateway offers; None selects the first target.
 
     Raises:
         UsageError: if there is no such profile, or if its gateway does not offer that target.

@@ -3,7 +3,7 @@
 The beginning ends before the last user message that follows an assistant message in the earlier history. The rest of
 the earlier history (the old end) and the rest of the new history (the new end) are each converted separately. The
 beginning is reused if the old end yields the same messages as the end of the earlier payload, and if no call in
-either end shares an id with the beginning. Otherwise, the whole history is converted again.
+either end shares an id with the beginning. If the beginning cannot be reused, the whole history is converted again.
 """
 
 from __future__ import annotations

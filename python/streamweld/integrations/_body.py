@@ -1,4 +1,4 @@
-"""Select the responses that are repaired, and create the repair step for each.
+"""Select the responses to repair, and create the repair step for each of them.
 
 The selection and the dialect depend on the endpoint, status, content type and request. The hooks for all HTTP clients
 use this module, which does no I/O. `Body` turns the chunks of one response into repaired chunks, using
@@ -68,8 +68,9 @@ class RepairOptions(TypedDict, total=False):
     endpoints: additional path suffixes, each with the dialect that the client reads there, or `same` to keep the
         dialect of the response. Example: `{"/api/chat": "ai-sdk-ui"}`.
     on_diagnostic: called with each `Diagnostic` and its `StreamContext` while the response is read; a function with one
-        parameter receives only the diagnostic. If the stream ends with an error, the last diagnostic reports it: its
-        code is the `rule` of the error. An exception that the function raises is logged, and the stream continues.
+        parameter receives only the diagnostic. If the stream ends with an error, the last diagnostic reports the error,
+        and the code of that diagnostic is the `rule` of the error. An exception that the function raises is logged, and
+        the stream continues.
     on_error: how a stream that is truncated, is broken or exceeds a limit is reported. `client`: as an error event in
         the client's dialect, which the client raises as its own exception. `raise`: the loop that reads the stream
         raises a `StreamError`, whose `partial` contains what was read before.
@@ -276,7 +277,7 @@ class Body(ChunkProcessor[bytes]):
         if isinstance(error, LimitExceeded):
             return self._looked(self.converter.exceed(error.limit_name))
         left = self.converter.close(broken=True)
-        if isinstance(error, BrokenBodyError):  # HTTP clients do not report this error, so the converter reports it
+        if isinstance(error, BrokenBodyError):  # HTTP clients do not report this error, so the converter must
             self.over = True
             return self._looked(left)
         self._tell()

@@ -1,4 +1,4 @@
-"""Find the HTTP clients that an official client, or a framework's wrapper around one, contains."""
+"""Find the HTTP clients inside an official client, or inside a framework's wrapper around an official client."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ written an ending.
 
 
 def is_event_stream(content_type: str) -> bool:
-    """Return True if a `content-type` is that of an event stream. The comparison ignores case and parameters.
+    """Return True if a `content-type` is the type of an event stream. The comparison ignores case and parameters.
 
     >>> is_event_stream("Text/Event-Stream; charset=windows-1252"), is_event_stream("application/json")
     (True, False)

@@ -132,7 +132,7 @@ class Inflater:
         return slices(data) if self._word in _PLAIN else self._unpacked(data)
 
     def end(self) -> None:
-        """End the body. Raises BrokenBodyError if it is incomplete."""
+        """End the body. Raises BrokenBodyError if the body is incomplete."""
         if not self.is_complete:
             raise BrokenBodyError(f"the {self._word} body ends before it is complete")
 

@@ -2,10 +2,10 @@
 
 The two libraries have the same interface but different classes, and each accepts only its own classes. Therefore, the
 stream classes are derived from the base classes of the library that created the response. This module imports neither
-library. This module handles how the libraries read and store a body: decompression, closing, repeated iteration. It
-does not examine the contents.
+library. This module handles how the libraries read and store a body: decompression, closing, repeated iteration. This
+module does not examine the contents of a body.
 
-This module decompresses the body in slices, because httpx would return all output for a chunk at once.
+The body is decompressed here, in slices, because httpx would return all output for a chunk at once.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _mark(response: Any, body: Body) -> None:
 def _repair_read(response: Any, body: Body, module: Any) -> None:
     """Repair a body that is in memory.
 
-    Both libraries store it in `_content`, and there is no public way to replace it.
+    Both libraries store the body in `_content`, and there is no public way to replace it.
     """
     try:
         content: bytes = response.content
@@ -137,7 +137,7 @@ def _class(ours: type[Any], base: type[Any]) -> Any:
 
 
 class _Held:
-    """Base class of both stream classes. Delegates other attributes, such as `elapsed`, to the original stream."""
+    """Base class of both stream classes. It delegates other attributes, such as `elapsed`, to the original stream."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner

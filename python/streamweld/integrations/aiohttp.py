@@ -4,7 +4,7 @@
         async with session.post(url, json=request) as response:
             async for line in response.content: ...
 
-This module handles how aiohttp stores a body. It does not examine the contents.
+This module handles how aiohttp stores a body. This module does not examine the contents of a body.
 """
 
 from __future__ import annotations

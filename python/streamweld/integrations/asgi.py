@@ -55,10 +55,10 @@ class RepairMiddleware:
 
     These responses pass through unchanged: those with a status other than 200 or a content type other than
     `text/event-stream`, responses to HEAD, and bodies in an encoding other than gzip and deflate. Event streams in an
-    unknown dialect also pass through unchanged. Their first events are held back until detection fails; after that, no
-    data is kept, so their size is not limited. `content-length` and `content-encoding` are removed from streams. A
-    stream that needs no repair passes through byte for byte. Data is held back only until it can be determined whether
-    it needs a repair.
+    unknown dialect also pass through unchanged. The first events of such a stream are held back until detection fails.
+    After that, no data is kept, so the size of the stream is not limited. `content-length` and `content-encoding` are
+    removed from streams. A stream that needs no repair passes through byte for byte. Data is held back only until the
+    middleware can determine whether the data needs a repair.
 
     If a stream is truncated, is broken or exceeds a limit, the response ends at that point with the dialect's own
     error. If the application raises an exception, is canceled or returns in the middle of a stream, the dialect's own
@@ -77,8 +77,8 @@ class RepairMiddleware:
             promoted.
         limits: the limits for a stream. The defaults are those of the parser, plus a limit of 256 MiB for one response.
         on_diagnostic: called with each `Diagnostic` and its `StreamContext`, in the task of the request; a function
-            with one parameter receives only the diagnostic. An exception that it raises is logged, and the stream
-            continues.
+            with one parameter receives only the diagnostic. If this function raises an exception, the exception is
+            logged, and the stream continues.
         record: a folder. Each stream is recorded as the application sent it, before it is repaired, one file per
             stream. `streamweld.testing.recording` describes the format.
 

@@ -173,8 +173,8 @@ def AsyncRepairTransport(transport: _Transport, **options: Unpack[RepairOptions]
 class _WrappedTransport:
     """Delegates all attributes to the wrapped transport, except for the methods that handle a request.
 
-    The methods for synchronous and for asynchronous clients are both replaced. Otherwise, a transport that supports
-    both would return unrepaired responses from one of them.
+    The methods for synchronous and for asynchronous clients are both replaced. If only one of them were replaced, a
+    transport that supports both kinds would return unrepaired responses from the other.
     """
 
     _handles: str

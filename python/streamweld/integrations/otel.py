@@ -142,7 +142,8 @@ class RequestSpan:
 
     def inject(self, headers: MutableMapping[str, str]) -> None:
         """Write the trace context into the outgoing headers, so that the upstream's spans become children of this
-        span."""
+        span.
+        """
         from opentelemetry import propagate, trace
 
         propagate.inject(headers, context=trace.set_span_in_context(self._span))

@@ -254,7 +254,7 @@ class Watch:
         self.first_token: float | None = None
 
     def look_at(self, events: list[Event]) -> None:
-        """Record the time if the latest chunk is the first one, or the first one with content."""
+        """Record the time if the latest chunk is the first chunk, or the first chunk with content."""
         if self.first_chunk is None:
             self.first_chunk = self.times[-1]
         if any(isinstance(event, _CONTENT) for event in events):

@@ -63,7 +63,7 @@ def render(
     streams = [describe(one, policy=policy, dialect=dialect) for one in recorded]
     if not streams or (diff and len(streams) != 2):
         raise UsageError("a comparison takes two streams" if diff else "there is no stream to report")
-    # Give the streams with the most findings the first claim on space, but show all streams in the given order.
+    # The streams with the most findings are added first, because not all may fit. The page keeps the given order.
     order = sorted(range(len(streams)), key=lambda number: -len(streams[number].codes))
     overview = _overview(streams, set(order), diff=diff) if len(streams) > 1 else ""
     compared = comparison(*streams) if diff else ""
@@ -153,7 +153,9 @@ def _overview(streams: list[Facts], linked: set[int], *, diff: bool) -> str:
 
 
 def _gateways(streams: list[Facts]) -> str:
-    """Return two tables with the number of streams per gateway: by code, and by reason why `repair` changes them."""
+    """Return two tables with the number of streams per gateway: one by code, and one by the reason why `repair` changes
+    the stream.
+    """
     codes = _by_gateway(streams, "code", [facts.codes for facts in streams])
     repairs = _by_gateway(streams, "reason", [facts.reasons for facts in streams])
     return f"<h3>Streams with a code, by gateway</h3>{codes}<h3>Streams that repair changes, by gateway</h3>{repairs}"

@@ -56,7 +56,7 @@ def limit(context: RequestContext) -> None:
 
 
 def _number(messages: Any) -> int:
-    """Return the number of marks in the messages. This is faster than `_marks`, which also returns their paths."""
+    """Return the number of marks in the messages. Counting is faster than `_marks`, which also returns the paths."""
     count = 0
     for message in listed(messages):
         members = object_of(message)

@@ -150,7 +150,7 @@ class _Checker:
                 self.add("option_required", steps(paths[0]), paths[0])
 
     def _is_foreign(self, option: Option, value: Any) -> bool:
-        """Return whether only other APIs have this value of the option."""
+        """Return whether other APIs define this value of the option, but this API does not."""
         words = spec("words").get(option.word)
         if words is None or value in words[self.target].values():
             return False

@@ -51,7 +51,7 @@ class RequestContext:
 
     @property
     def same(self) -> bool:
-        """Whether source and target are the same API. In that case, unknown members are kept."""
+        """Whether source and target are the same API, in which case unknown members are kept."""
         return self.source == self.target
 
     @property

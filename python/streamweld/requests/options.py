@@ -103,7 +103,7 @@ def _is_whole(value: Any) -> bool:
 def _found(option: Option, context: RequestContext, made: dict[str, Any]) -> tuple[str, Any] | None:
     """Return the path and value of the option in the request, or None if the request does not have the option.
 
-    If several names of the option are present, the first is used.
+    If the request has several names of the option, the first name is used.
     """
     paths = [path for path in option.paths.get(context.source, ()) if at(context.request, path) is not None]
     if context.same and (own := option.path_in(context.target, context.facts)) and at(context.request, own) is not None:

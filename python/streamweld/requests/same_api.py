@@ -102,7 +102,7 @@ def _type(raw: Any) -> str:
 def _tools(context: RequestContext, made: dict[str, Any], names: Names) -> Sequence[tooling.Tool] | None:
     """Drop tools of types that the gateway does not accept, and rename tools whose names the target rejects.
 
-    Returns the tools that are left, or None if none was dropped or converted to another type.
+    Returns the remaining tools, or None if no tool was dropped or converted to another type.
     """
     found = tooling.read(context)
     kept: dict[tuple[str | int, ...], tooling.Tool] = {}

@@ -160,7 +160,7 @@ def model_facts(family: str, model: object) -> Json:
 def openai_efforts(model: object, facts: Json) -> Sequence[str] | None:
     """Return the reasoning efforts that an OpenAI model accepts, or None if it accepts all of them.
 
-    Also None for a gateway that has its own reasoning options.
+    Also return None for a gateway that has its own reasoning options.
     """
     if not isinstance(model, str) or "thinking" in facts or "efforts" in facts:
         return None
@@ -181,7 +181,8 @@ def nearest_level(level: str, facts: Json) -> str:
 
 def nearest_effort(level: str, levels: Sequence[str]) -> str:
     """Return the effort if it is in `levels`, otherwise the next higher level, or the highest level if there is
-    none."""
+    none.
+    """
     order = spec("thinking")["efforts"]
     above = [word for word in levels if order.index(word) >= order.index(level)]
     return above[0] if above else levels[-1]

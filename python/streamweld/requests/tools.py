@@ -493,7 +493,7 @@ def _has_form_of_target(tool: Tool, context: RequestContext) -> bool:
 
 
 def _kept(tool: Tool, context: RequestContext) -> dict[str, Any]:
-    """Return a definition in the target's format, without members that the target does not have."""
+    """Return a definition in the target's format, without members that the target does not support."""
     names = spec("hosted")["kept"][context.target].get(tool.hosted, ())
     _lose_extra(tool, context, *names)
     lost = tool.extra.keys() - set(names)

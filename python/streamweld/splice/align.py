@@ -42,7 +42,7 @@ class Marks(Enum):
 
 
 class Continuation(Enum):
-    """Whether the second stream starts exactly at the byte where the first one ended."""
+    """Whether the second stream starts exactly at the byte where the first stream ended."""
 
     YES = "yes"
     NO = "no"
@@ -123,7 +123,7 @@ def _ascends(one: int | None, other: int | None) -> bool:
 
 
 def continuation(first: FirstStream, second: bytes) -> Continuation:
-    """Return whether the second stream starts exactly at the byte where the first one ended.
+    """Return whether the second stream starts exactly at the byte where the first stream ended.
 
     `second` contains the bytes of the second stream up to the end of a complete block.
     """

@@ -88,7 +88,7 @@ class BlockReader:
 
         The caller must exhaust the result before the next call.
 
-        A CR at the end is kept until the next byte shows whether it is half of a CRLF.
+        A CR at the end of the data is kept until the next byte shows whether the CR is half of a CRLF.
         """
         self._buffer += data
         return self._blocks(is_end=False)

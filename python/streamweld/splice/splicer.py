@@ -87,7 +87,7 @@ class StreamSplicer:
         self._first = FirstStream(body, limits)
         self._start = _checked(second_starts, len(self._first.events))
         self._lead = bytearray()  # comments and pings of the second stream before its first event
-        # Comments and pings after the first stream's last event. The second stream may omit them.
+        # Comments and pings after the first stream's last event, which the second stream may omit.
         self._trailing = self._first.trailing()
         # True after it has been determined that the second stream starts at an event boundary.
         self._is_aligned = second_starts != "auto"

@@ -128,7 +128,7 @@ def random_parts(dialect: Dialect, seed: int) -> list[Part]:
 def _differ(one: Call, other: Call) -> bool:
     """Return True if a reader cannot confuse two calls that have the same id.
 
-    This is the case if neither call looks like a duplicate of the other or a placeholder for it.
+    Two calls can be confused if one looks like a duplicate of the other, or like a placeholder for it.
     """
     values = [value_of(one), value_of(other)]
     return one.name != other.name or (values[0] != values[1] and all(values))

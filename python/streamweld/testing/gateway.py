@@ -171,7 +171,7 @@ class BrokenGateway:
 
         Raises:
             Exception: the first exception that the script's function raised, or a TypeError if it did not return a
-                reply. Further calls do not raise it again.
+                reply. Further calls do not raise the exception again.
         """
         self._closed.set()
         self._server.shutdown()

@@ -57,7 +57,8 @@ _LOGGER = logging.getLogger("streamweld")
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Bytes that were read together, and the time at which they were read, in seconds since the start of the
-    response."""
+    response.
+    """
 
     at: float
     data: bytes

@@ -105,7 +105,7 @@ def check(
 
 
 def _tools(tools: Iterable[Any] | None, payload: Json) -> list[Any] | None:
-    """Return the tools of the request, or None if neither the argument nor the payload lists any."""
+    """Return the tools of the request, or None if neither the argument nor the payload lists tools."""
     if tools is not None:
         return list(tools)
     config = as_json(payload.get("toolConfig"))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_content"]
 
-# Kinds of blocks that the content rules skip, because other rules apply to them, or none.
+# Kinds of blocks that the content rules skip, because other rules or no rules apply to them.
 _NO_CONTENT: Final[tuple[Kind, ...]] = ("reasoning", "call", "result", "reference", "other")
 _MEDIA: Final[tuple[Kind, ...]] = ("image", "audio", "video", "file")
 _CONTENT: Final[frozenset[Kind]] = frozenset({"text", *_MEDIA})

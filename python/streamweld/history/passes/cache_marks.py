@@ -115,7 +115,8 @@ class _Marks:
 
     def _of_points(self, parts: list[Part], before: list[Turn]) -> list[Part]:
         """Move each of Bedrock's cache points to the part before it, which may be the last result in the previous
-        turn."""
+        turn.
+        """
         out: list[Part] = []
         for part in parts:
             ttl = _ttl_of_point(part) if type(part) is Opaque and part.dialect != self.family else None
@@ -175,7 +176,8 @@ def _ttl_of(part: Part) -> str | None:
 
 def _ttl(mark: Any) -> str | None:
     """Return the lifetime of a cache mark: an empty string for the default, or None if the value is not a cache
-    mark."""
+    mark.
+    """
     return _lifetime(mark, "ephemeral")
 
 

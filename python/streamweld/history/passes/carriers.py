@@ -1,8 +1,8 @@
 """Restore another provider's reasoning and signatures from the carriers that a stream conversion wrote.
 
 `StreamConverter(carry_reasoning=True)` and the proxy write carriers (`encode/common/carrier`). A client sends carriers
-back as signatures of its own API. This pass replaces them with the original reasoning before any other pass examines
-the history.
+back as signatures of its own API. This pass replaces carriers with the original reasoning before any other pass
+examines the history.
 """
 
 from __future__ import annotations
@@ -188,7 +188,9 @@ def _squeezed(text: str) -> str:
 
 
 class _Copies:
-    """Finds the plain reasoning parts of a turn that repeat the text of a carrier. These parts are copies for display.
+    """Finds the plain reasoning parts of a turn that repeat the text of a carrier.
+
+    Such parts are only copies for display.
 
     Attributes:
         found: the indexes of these parts.
@@ -219,6 +221,7 @@ class _Copies:
 
     def finish(self) -> None:
         """Match the remaining parts if their joined text equals the joined text of all unmatched carriers in the
-        turn."""
+        turn.
+        """
         if self._unmatched and "".join([text for _, text in self._shown]) == self._unmatched:
             self.found |= {place for place, _ in self._shown}

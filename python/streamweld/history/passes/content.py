@@ -53,7 +53,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _is_usual(turn: Turn) -> bool:
-    """Return whether the turn has only text, calls, reasoning, and text results, none of them empty.
+    """Return whether the turn has only text, calls, reasoning, and results that are text, and no part is empty.
 
     Every target accepts such content. This quick test accepts most turns.
     """

@@ -4,9 +4,9 @@ A call that the client ran (shell, apply_patch, computer) becomes a function cal
 another Responses gateway, an item that the server created becomes assistant text. Constraint: `items`.
 
 When xAI runs a call itself, it sends the call as `custom_tool_call` without an output (vectors `xai-*` in
-`responses/plain_calls`). The client ran such a call only if the history contains an output for it, or the request
-declares the tool. xAI receives its own calls unchanged (constraint `server_calls`). Other Responses targets reject a
-call without a result, so a placeholder result is added for them.
+`responses/plain_calls`). A `custom_tool_call` was run by the client only if the history contains an output for it, or
+the request declares the tool. xAI receives its own calls unchanged (constraint `server_calls`). Other Responses targets
+reject a call without a result, so a placeholder result is added for them.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -174,7 +174,7 @@ def _item(call: Part) -> Opaque:
 def _converted(part: Part, accepted: Collection[str], context: Context) -> tuple[Role | None, Part] | None:
     """Return the role of the turn and the replacement for a part, or None if the part is dropped.
 
-    The role is None if it does not change.
+    The role is None if the role of the turn does not change.
     """
     if not isinstance(part, Opaque):
         return None, part

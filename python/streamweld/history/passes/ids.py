@@ -94,7 +94,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _split(call_id: str) -> tuple[str, str | None]:
-    """Return an id without the signature that a gateway appended to it, and that signature, which is base64."""
+    """Return an id without the signature that a gateway appended, and the signature itself, which is base64."""
     found = _CARRIED.fullmatch(call_id)
     if found is None:
         return call_id, None

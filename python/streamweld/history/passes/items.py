@@ -120,8 +120,7 @@ class _Schema:
     def allows(self, turn: Turn) -> bool:
         """Return whether the target's schema lists every member of the turn's messages and blocks.
 
-        This is a quick test that succeeds for most turns. A result of False does not mean that the target rejects a
-        member.
+        For most turns, this quick test returns True. If it returns False, the target may still accept all members.
         """
         parts = turn.parts
         if self.common and _are_common(parts):
@@ -175,7 +174,7 @@ class _Cleaner:
         self.typed_calls = "type" in required.get("call", ())
         self.filled_results = "content" in required.get("tool", ())
         self.strings = context.fact("assistant_content") == "string"
-        self.seen: dict[str, Origin | None] = {}  # item id -> origin of the item that has it
+        self.seen: dict[str, Origin | None] = {}  # item id -> origin of the item with that id
         self.origins: dict[int, Origin] = {}  # id() of an origin -> its replacement
 
     def _lists(self, raw: Any, kind: str) -> bool:
@@ -251,7 +250,7 @@ class _Cleaner:
         return bool(self.context.facts("reasoning").get("item_ids"))
 
     def _message(self, part: _P, origin: Origin, turn: Turn) -> _P:
-        """Return the part with an origin that lacks the rejected members of its message."""
+        """Return the part with a copy of its origin from which the message's rejected members are removed."""
         if id(origin) not in self.origins and self._is_clean(origin.raw, origin.extra, turn.role, "message"):
             self.origins[id(origin)] = origin
         if id(origin) not in self.origins:
@@ -326,8 +325,8 @@ class _Cleaner:
     def _is_clean(self, raw: Any, extra: Mapping[str, Any], kind: str, item: str) -> bool:
         """Return whether a message or block has only members that the target's schema lists.
 
-        This is a quick test that succeeds for most messages and blocks. A result of False does not mean that the target
-        rejects a member.
+        For most messages and blocks, this quick test returns True. If it returns False, the target may still accept all
+        members.
         """
         if extra or item in self.not_null:
             return False
@@ -336,9 +335,10 @@ class _Cleaner:
         return self._lists(raw, kind) and (kind != "call" or self._lists(raw.get("function"), "function"))
 
     def _unknown(self, raw: Any, extra: Mapping[str, Any], kind: str) -> set[str]:
-        """Return the members that would be written back unchanged although the target's schema lacks them.
+        """Return the members that would be written back unchanged although the target's schema does not list them.
 
-        Such a member has no field in the model, or has an empty value, or is skipped by the reader.
+        A member is written back unchanged if the model has no field for it, if its value is empty, or if the reader
+        skips it.
         """
         known = self.members.get(kind)
         if known is None:
@@ -349,7 +349,7 @@ class _Cleaner:
         return {name for name in found if name in extra or name in skipped or not members_sent[name]}
 
     def _carriers(self, part: Part, raw: Any, kind: str) -> set[str]:
-        """Return the members that contain a call's signature or a result's tool name, if the target's schema lacks
+        """Return the members that contain a call's signature or a result's tool name, unless the target's schema lists
         them.
         """
         known = self.members.get("call" if kind == "function_call" else kind)

@@ -59,7 +59,7 @@ class _Waiting:
                 self._queues.setdefault(key, deque()).append(call)
 
     def take(self, name: str | None, *, nameless: bool) -> Call | None:
-        """Remove and return the first call with that name, or the first call of any name if `name` is None.
+        """Remove and return the first call with that name or, if `name` is None, the first call with any name.
 
         `nameless`: only consider calls without an id.
         """

@@ -46,7 +46,8 @@ def _is_followed(parts: tuple[Part, ...], at: int, context: Context) -> bool:
 def _once(turns: list[Turn], context: Context) -> list[Turn]:
     """Keep one item per id, and move all summaries of that id to it.
 
-    The first item that is followed by a part that can result from it is kept; if there is none, the first item is kept.
+    The item to keep is the first one that is followed by a part that can result from it or, if there is no such item,
+    the first one.
     """
     places: dict[str, list[tuple[int, int, Reasoning]]] = {}
     for n, turn in enumerate(turns):

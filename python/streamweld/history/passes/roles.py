@@ -74,8 +74,9 @@ def _first(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _merged(turns: list[Turn], context: Context, *, assistant_only: bool) -> list[Turn]:
-    """Merge consecutive turns of one role. Results and the user text after them remain separate turns, which are
-    written as one message.
+    """Merge consecutive turns that have the same role.
+
+    Results and the user text after them remain separate turns, which are written as one message.
 
     `assistant_only`: merge only the assistant's turns, so that a turn with calls follows the user or a result.
     """

@@ -59,7 +59,10 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _can_be_encoded(values: list[Any]) -> bool:
-    """Return whether all values can be encoded. One call for all values is much faster than one call per value."""
+    """Return whether all values can be encoded.
+
+    Testing all values in one call is much faster than one call per value.
+    """
     if not values:
         return True
     try:

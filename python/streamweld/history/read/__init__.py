@@ -38,7 +38,7 @@ def read(
 ) -> list[Turn]:
     """Return the turns of a history: a system prompt outside the messages first, then the turns of each message.
 
-    Consecutive results are one turn. In the Responses API, where every item is a separate message, consecutive
+    Consecutive results form one turn. In the Responses API, where every item is a separate message, consecutive
     assistant items also form one turn. `first`: the index of the first message, if the messages are only the end of a
     history.
 

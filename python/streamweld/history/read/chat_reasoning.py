@@ -128,9 +128,9 @@ def thinking_block(block: Json, origin: Origin, path: Path, *, member: str | Non
 
     Args:
         block: a `thinking` or `redacted_thinking` block.
-        origin: the message it belongs to.
+        origin: the message that the block belongs to.
         path: the block's position in the history.
-        member: the member of the message that contains it; None for the content.
+        member: the member of the message that contains the block; None for the content.
     """
     return Reasoning(
         *locate(origin, path, block, _BLOCK),
@@ -151,7 +151,7 @@ def _texts(value: Any, path: Path) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class _Item:
-    """The `reasoning_details` entries of one reasoning item: first its summaries, then its encrypted content."""
+    """The `reasoning_details` entries of one reasoning item: first the summaries, then the encrypted content."""
 
     path: Path
     issuer: str | None

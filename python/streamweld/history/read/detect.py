@@ -104,7 +104,7 @@ def detect(items: Sequence[Any], payload: Mapping[str, Any] | None, family: str)
 
 
 def api_of_members(request: Mapping[str, Any]) -> str | None:
-    """Return the API that is the only one with a certain member of the request, such as `stop_sequences`, or None."""
+    """Return the API if the request has a member that only one API has, such as `stop_sequences`; otherwise None."""
     return next((str(name) for name in load_requests()["detect"] if has_mark(request, name)), None)
 
 

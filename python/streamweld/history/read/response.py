@@ -1,7 +1,7 @@
 """Read a `streamweld.Response` as the assistant's next turn.
 
-If its dialect is known, the response is first rebuilt as the message that its own API would accept. Otherwise, the
-items of the response are read directly.
+If the dialect of a response is known, the response is first rebuilt as the message that its own API would accept. If
+the dialect is unknown, the items of the response are read directly.
 """
 
 from __future__ import annotations

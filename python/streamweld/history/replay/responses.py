@@ -1,6 +1,6 @@
 """Rebuild a response of the Responses API as its output items, which are valid input.
 
-Parts that came from one item become one item again.
+Parts that were read from one item become one item again.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _call(item: ToolCall, *, items: bool) -> dict[str, Any] | None:
 def _answered(item: ToolResult | File, calls: dict[str, Message]) -> bool:
     """If the call's item has a member for its result, store the result there. Return whether the result was stored.
 
-    This applies to the output of an MCP call, the tool list of an MCP server, and a generated image.
+    Such results are the output of an MCP call, the tool list of an MCP server, and a generated image.
     """
     metadata = item.provider_metadata or {}
     if isinstance(item, ToolResult):

@@ -29,8 +29,9 @@ _WRITERS: Final[Mapping[str, Callable[[list[Turn], Context], dict[str, Any]]]] =
 _EVERY: Final = ("image", "audio", "video", "file")
 _OPENAI: Final = {"named": ("file",), "detailed": ("image",), "free_form_tools": True, "arguments_text": True}
 _AI_SDK: Final = ("ai-sdk-ui", "ai-sdk-model")
-# Constraints that follow from the format of the dialect. Each applies only if the profile does not have that
-# constraint. If the constraint is a mapping, each member listed here applies unless the profile has that member.
+# Constraints that follow from the format of the dialect. A constraint in this table applies only if the profile does
+# not have that constraint. If the constraint is a mapping, each member listed here applies unless the profile has that
+# member.
 #
 # `arguments_text`: arguments are a string that contains JSON.
 # `free_form_tools`: the dialect has calls whose input is plain text instead of JSON.

@@ -1,4 +1,6 @@
-"""`Writer`: reuse unchanged source objects, keep members of the target's dialect, and record all others as losses."""
+"""`Writer`: reuse unchanged source objects, keep members of the target's dialect, and record all other members as
+losses.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +51,7 @@ class Writer:
         self._recorded: set[str] | None = None
 
     def reusable_message(self, parts: Sequence[Part], origin: Origin | None = None) -> Any:
-        """Return the source message of these parts if they are all of its parts and none was changed, otherwise
-        None."""
+        """Return the source message of these parts, or None if a part of the message is missing or was changed."""
         if self.rewrites_all:
             return None
         if not parts:
@@ -87,7 +88,7 @@ class Writer:
         return shared or self.context.fact("alternation") == "merge"
 
     def reusable_block(self, part: Part) -> Any:
-        """Return the block that this part was read from, if it is unchanged; otherwise None."""
+        """Return the block that this part was read from, or None if the part was changed."""
         if self.rewrites_all:
             return None
         own = part.origin is not None and part.origin.dialect == self.dialect and not part.touched
@@ -170,7 +171,8 @@ class Writer:
         Records repeated keys as a loss, and lone surrogates that are written as escapes as an edit.
         """
         value, text = arguments_object(call), call.arguments
-        # Most argument texts have exactly one colon per key. Only the others have to be checked for repeated keys.
+        # Most argument texts have exactly one colon per key. Only argument texts with more colons have to be checked
+        # for repeated keys.
         if value and text is not None and text.count(":") != len(value) and repeats_keys(text, value):
             why = "the target's arguments are an object, which keeps only the last value of a repeated key"
             self.context.lose("arguments", call.path, why, call.arguments)

@@ -87,7 +87,8 @@ class _Rest(Route):
     """The route for all other requests.
 
     A path pattern would not match a line feed, or a request target that is not a path (RFC 9112 3.2). The framework
-    would then respond to such requests itself. With this route, they are refused, logged and counted like all others.
+    would then respond to such requests itself. With this route, such requests are refused, logged and counted like all
+    other requests.
     """
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:

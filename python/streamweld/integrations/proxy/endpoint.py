@@ -222,8 +222,8 @@ class Conversation:
         try:
             await self._carry(answer, requested)
         finally:
-            # If the body was read to its end, `close` returns the connection to the pool. Otherwise, it closes the
-            # connection.
+            # `close` returns the connection to the pool if the body was read to its end, and closes the connection
+            # otherwise.
             answer.close()
 
     async def _carry(self, answer: ClientResponse, requested: Prepared) -> None:

@@ -108,7 +108,7 @@ def resolved(host: str) -> frozenset[str]:
 
 
 def is_local(address: str) -> bool:
-    """Return True if an address belongs to this machine, that is, if it can be bound.
+    """Return True if an address belongs to this machine, which means that a socket can be bound to it.
 
     The unspecified address counts as an address of this machine.
     """

@@ -234,7 +234,8 @@ class Relay:
 def _told_of_stop(rest: bytes) -> bytes:
     """Return the last bytes of a truncated stream, with an error whose reason is that the proxy is stopping.
 
-    The replaced text contains quotation marks. Those in the model's output are escaped, so only the error can match.
+    The replaced text contains quotation marks. Quotation marks in the model's output are escaped, so only the error can
+    match.
     """
     return rest.replace(_TRUNCATED, _STOPPED)
 

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["HeadTimeout", "serve"]
 
 # Seconds for which an idle connection is kept open. The value must be longer than connection pools and load balancers
-# keep idle connections by default (at most 60 seconds). Otherwise, the server might close a connection while a client
-# sends a POST. That request would be lost, and a client must not retry it (RFC 9110, section 9.2.2). nginx uses the
-# same value.
+# keep idle connections by default (at most 60 seconds). With a shorter time, the server might close a connection while
+# a client sends a POST. That request would be lost, and a client must not retry it (RFC 9110, section 9.2.2). nginx
+# uses the same value.
 _KEEP_ALIVE: Final = 75
 HEAD_SECONDS: Final = 60.0
 """Number of seconds in which the head of a request must be complete, counted from the connection or the first byte of
@@ -145,8 +145,8 @@ class _Server(uvicorn.Server):
 def _lower_cancellation(record: logging.LogRecord) -> bool:
     """Lower the level of uvicorn's record about cancelled requests from ERROR to INFO.
 
-    Streams may still be open when the grace period ends. This is not an error of the server, because each of them ends
-        with an error of its API.
+    Streams may be open when the grace period ends. The server handles this case: each stream ends with an error of its
+    API.
     """
     if record.levelno == logging.ERROR and "timeout graceful shutdown exceeded" in str(record.msg):
         record.levelno, record.levelname = logging.INFO, logging.getLevelName(logging.INFO)

@@ -122,8 +122,8 @@ async def ask(
     if 300 <= answer.status < 400 and answer.status != 304:
         answer.close()
         raise Refusal(502, "upstream_redirect", f"the upstream answered with a redirect ({answer.status})")
-    # RFC 9110, section 15: other statuses are invalid. A 1xx status is unexpected, because the request did not ask to
-    # switch protocols.
+    # RFC 9110, section 15: statuses outside 100 to 599 are invalid. A 1xx status is unexpected, because the request did
+    # not ask to switch protocols.
     if not 200 <= answer.status < 600:
         answer.close()
         raise Refusal(502, "upstream_status", f"the upstream answered with an invalid status ({answer.status})")

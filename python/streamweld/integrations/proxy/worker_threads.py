@@ -29,7 +29,7 @@ async def in_thread(size: int, work: Callable[[], _T]) -> _T:
 
     Args:
         size: the size of the input, in bytes.
-        work: the function to call; it must not change anything that the event loop uses.
+        work: the function to call, which must not change any object that the event loop uses.
     """
     if size <= LARGE:
         return work()

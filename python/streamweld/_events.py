@@ -387,9 +387,7 @@ class Usage(_Event):
     raw: dict[str, Any] | None = None
 
     def normalized(self, dialect: str | None = None) -> NormalizedUsage:
-        """Return counts normalized across APIs.
-
-        The input count includes cached tokens, and the output count includes reasoning tokens.
+        """Return counts normalized across APIs: cached tokens are in the input, and reasoning tokens in the output.
 
         Args:
             dialect: the API that defines the counts; by default it is inferred from the members of `raw`.

@@ -401,7 +401,7 @@ class StreamConverter:
 
 
 class _KeptInput:
-    """Input that may be read later, in order.
+    """Pieces of input that may be read later, in order.
 
     A long piece is stored unchanged. Short pieces are joined, because each bytes object has an overhead. A joined piece
     is so large that the allocator does not mix it with small objects, which would leave unused gaps.

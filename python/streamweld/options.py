@@ -100,30 +100,30 @@ class Policy(_Checked):
             longer change. `"finish"` closes them at the finish reason, for callers that cannot wait; later fragments of
             a call are ignored (`late_delta`).
         same_index_new_id_same_name_empty: AM1: a new id arrives on the index of a call that has the same name and no
-            arguments yet. `"new"`: a second call starts. `"merge"`: it is the same call, because the gateway generates
-            a new id for every delta.
+            arguments yet. `"new"`: a second call starts. `"merge"`: both ids belong to the same call, because the
+            gateway generates a new id for every delta.
         orphan_index: AM2: arguments arrive on an index that no call uses, while several calls are waiting for
-            arguments. `"fifo"`: they belong to the call announced first. `"latest"`: they belong to the call announced
-            last.
-        dup_id_parallel_headers: AM3: one id is announced on two indexes. `"join"`: it is one call whose fragments move
-            between indexes. `"split"`: two calls. `"auto"`: there are two calls only if the joined text is not valid
-            JSON but the text of each index is.
+            arguments. `"fifo"`: the arguments belong to the call announced first. `"latest"`: the arguments belong to
+            the call announced last.
+        dup_id_parallel_headers: AM3: one id is announced on two indexes. `"join"`: there is one call, whose fragments
+            move between indexes. `"split"`: there are two calls. `"auto"`: there are two calls only if the joined text
+            is not valid JSON but the text of each index is.
         dup_id_empty_header: AM4: the id of a finished call is announced again, without arguments. `"drop"`: the gateway
-            repeated itself. `"keep"`: it is a second call, without arguments.
+            repeated itself. `"keep"`: the model made a second call, without arguments.
         identical_idless_same_index: AM5: an identical call without an id arrives on the same index. `"drop"`: the
-            gateway sent it twice. `"keep"`: two calls.
+            gateway sent one call twice. `"keep"`: there are two calls.
         on_overflow: AM6: a second JSON object without a header follows the complete arguments of a call. `"flag"`: the
             call is invalid. `"split"`: the object contains the arguments of another call to the same function.
         duplicate_payload: AM7: a payload equals the previous one byte for byte. `"keep"`: the model repeated itself
             ("haha"). `"drop"`: the gateway sent it twice.
         content_mode: AM8: what a text delta contains. `"delta"`: new text. `"cumulative"`: all of the text so far.
-            `"auto"`: depends on what arrives.
-        drop_restated_content: AM9: the last chunk contains the complete text again. `True`: it is a repetition and is
-            dropped. `False`: it is more text.
+            `"auto"`: the received deltas determine which of the two applies.
+        drop_restated_content: AM9: the last chunk contains the complete text again. `True`: this text is a repetition
+            and is dropped. `False`: this text is new.
         restart_on_new_stream_id: AM10: a new chunk id and role arrive in the middle of the stream. `False`: the same
             response continues. `True`: the gateway restarted the response, and everything before the restart is
             dropped.
-        merge_choices: AM11: tool calls are in a different choice than the text. `False`: they belong to that other
+        merge_choices: AM11: tool calls are in a different choice than the text. `False`: the calls belong to that other
             choice. `True`: one response was spread over several choices, and all of it belongs to choice 0.
         unstable_id: AM12: the id of a call changes during the stream. `"first"` or `"last"`: which id the call keeps;
             the others become its `aliases`.
@@ -131,11 +131,11 @@ class Policy(_Checked):
             finish reason. `"cut"`: the call is `incomplete`, because some gateways write `[DONE]` after a truncation.
             `"run"`: the call is complete and has no arguments, because the gateway never sends finish reasons.
         missing_terminal: a stream that ends without any end signal (a finish reason, or the terminal event or marker of
-            its dialect), although everything that was opened has been closed. `"truncate"`: the stream was truncated.
-            This is the default for strict and standard. `"assume"`: the stream is complete, for gateways that never
-            send an end signal. This is the default for salvage. The response then has the completeness `"assumed"`, no
-            finish reason, and the diagnostic `terminal_missing`.
-        text_calls: tool calls that a model wrote into its text (`<tool_call>...`). `"off"`: they remain text.
+            its dialect), although everything that was opened has been closed. `"truncate"` (the default for strict and
+            standard): the stream was truncated. `"assume"` (the default for salvage): the stream is complete, because
+            the gateway never sends an end signal; the response then has the completeness `"assumed"`, no finish reason,
+            and the diagnostic `terminal_missing`.
+        text_calls: tool calls that a model wrote into its text (`<tool_call>...`). `"off"`: such calls remain text.
             `"report"`: the diagnostic `text_call_seen` reports each one, but the text is unchanged. `"promote"`: a
             complete, well-formed call of one of the request's `tools` becomes a tool call. Read
             docs/guides/text-calls.md first, because such calls are untrusted.

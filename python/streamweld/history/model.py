@@ -396,9 +396,9 @@ _KEY_END: Final = re.compile(r'"\s*:')
 
 def repeats_keys(text: str, value: dict[str, Any]) -> bool:
     """Return whether any object in JSON text has a repeated key. `value`: the parsed text."""
-    # Every key ends with a quote and a colon, so the text has at most as many keys as such pairs. If the parsed value
-    # has as many keys, no key is repeated. Strings may also contain such pairs, so a greater number of pairs does not
-    # prove that a key is repeated.
+    # A quote and a colon follow every key, so the text has at least as many such pairs as keys. If the parsed value has
+    # as many keys as the text has pairs, no key is repeated. Strings may also contain such pairs, so a greater number
+    # of pairs does not prove that a key is repeated.
     if len(_KEY_END.findall(text)) == _key_count(value):
         return False
     try:

@@ -151,7 +151,7 @@ class Inflater:
                 # RFC 9110, section 8.4.1.2: some servers send deflate data without the zlib header.
                 self._new = lambda: _Zlib(-zlib.MAX_WBITS)
         while True:
-            if self._decoder is None or (self._decoder.is_done and rest):  # a body may have several members
+            if self._decoder is None or (self._decoder.is_done and rest):  # a compressed body may have several members
                 self._decoder = self._new()
             decoder = self._decoder
             try:

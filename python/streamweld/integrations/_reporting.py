@@ -161,8 +161,8 @@ class DiagnosticReporter:
     reported before the stream reports its model.
 
     `target` is the target of the converter, and `raises` is whether its error is raised to the reader. With the target
-    `same`, a stream in an unknown dialect passes unchanged. An unknown dialect is not an error in that case, unless the
-    error is raised.
+    `same`, a stream in an unknown dialect passes through unchanged. An unknown dialect is not an error in that case,
+    unless the error is raised.
     """
 
     __slots__ = (

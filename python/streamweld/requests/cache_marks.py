@@ -35,7 +35,7 @@ def limit(context: RequestContext) -> None:
     most = spec("cache_marks")["max"].get(context.target)
     if most is None:
         return
-    if context.same and _MEMBER in context.request:  # Anthropic then marks the last block of the request itself
+    if context.same and _MEMBER in context.request:  # Anthropic then adds a mark to the last block
         most -= 1
     few = [place for name in _TOP[:-1] for place in _marks(context.request.get(name), (name,))]
     if len(few) + _number(context.request.get("messages")) <= most:

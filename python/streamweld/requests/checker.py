@@ -264,7 +264,7 @@ class _Checker:
         given = config.get("tools") if bedrock else self.request.get("tools")
         base = ("toolConfig", "tools") if bedrock else ("tools",)
         found: list[tuple[tuple[str | int, ...], str, Any, Any]] = []
-        if self.target == "ai-sdk-model" and isinstance(given, Mapping):  # for `generateText`, keyed by name
+        if self.target == "ai-sdk-model" and isinstance(given, Mapping):  # `generateText` has tools keyed by name
             for name, raw in cast("Json", given).items():
                 kind = "function" if object_of(raw).get("type", "function") in ("function", "dynamic") else "hosted"
                 schema = object_of(raw).get("inputSchema")

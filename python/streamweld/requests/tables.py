@@ -246,7 +246,7 @@ def object_of(value: object) -> Json:
 
 
 def is_list(value: object) -> bool:
-    """Return whether JSON would write the value as an array."""
+    """Return whether the value would be an array in JSON."""
     return isinstance(value, list | tuple)
 
 

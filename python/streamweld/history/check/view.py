@@ -104,7 +104,7 @@ def as_json(value: Any) -> Json | None:
 
 
 def is_list(value: Any) -> bool:
-    """Return whether JSON would write the value as an array."""
+    """Return whether the value would be an array in JSON."""
     return isinstance(value, list | tuple)
 
 

@@ -216,7 +216,7 @@ def split_results(parts: list[Part], origin: Origin) -> list[Turn]:
     run: list[Part] = []
     side: Role = "user"
     for part in parts:
-        if isinstance(part, Call | Reasoning):  # allowed in assistant messages only
+        if isinstance(part, Call | Reasoning):  # only assistant messages may contain such a part
             detail = "a user message must not contain tool calls or reasoning"
             raise HistoryError("unreadable", pointer(part.path), detail=detail)
         own: Role = "tool" if isinstance(part, Result) else "user"

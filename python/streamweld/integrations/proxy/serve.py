@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = ["HeadTimeout", "serve"]
 
-# Seconds for which an idle connection is kept open. The value must be longer than connection pools and load balancers
-# keep idle connections by default (at most 60 seconds). With a shorter time, the server might close a connection while
-# a client sends a POST. That request would be lost, and a client must not retry it (RFC 9110, section 9.2.2). nginx
-# uses the same value.
+# Seconds for which an idle connection is kept open. The value must exceed the time for which connection pools and load
+# balancers keep idle connections by default (at most 60 seconds). With a shorter time, the server might close a
+# connection while a client sends a POST. That request would be lost, and a client must not retry it (RFC 9110, section
+# 9.2.2). nginx uses the same value.
 _KEEP_ALIVE: Final = 75
 HEAD_SECONDS: Final = 60.0
 """Number of seconds in which the head of a request must be complete, counted from the connection or the first byte of

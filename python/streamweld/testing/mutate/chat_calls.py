@@ -818,9 +818,7 @@ def name_with_the_first_arguments(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="finish", effect="calls")
 def header_alone_then_done(_: Random, stream: Stream) -> Stream | None:
-    """The last call is truncated after its header, and `[DONE]` follows without a finish reason.
-
-    The truncated call must not be run.
+    """The last call is truncated after its header and must not be run; `[DONE]` follows without a finish reason.
 
     A header with `{}` may also be a truncated placeholder, so every other call has arguments.
     """

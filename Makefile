@@ -1,5 +1,6 @@
-# Everything a person or CI runs. Needs make, Python 3.11+ with venv, and cargo; the rest goes into .venv, and what the
-# tests ask JavaScript clients for into tests/node/node_modules, where there is Node.js 20 or newer with npm.
+# All commands for developers and CI. They need make, Python 3.11+ with venv, and cargo. Everything else is installed
+# into .venv. If Node.js 20 or newer and npm are installed, the JavaScript clients for the tests are installed into
+# tests/node/node_modules.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -11,13 +12,13 @@ endif
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
 PY := $(BIN)/python
-# What a stamp stands for: the Python environment was filled from this pyproject.toml.
+# The time of the file $(STAMPS)/NAME is when the packages in .ci/locks/NAME.txt were last installed.
 STAMPS := $(VENV)/.stamps
 CARGO ?= cargo
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
-# Tools that look for their programs on PATH find those of .venv first; an outer environment does not leak in.
+# Put .venv first on PATH, and unset the variables of any active Python environment, so that tools use only .venv.
 export PATH := $(BIN):$(PATH)
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -42,14 +43,14 @@ $(STAMPS)/venv:
 	$(PY) -m pip install --quiet --require-hashes --requirement .ci/locks/build.txt
 	@mkdir -p $(STAMPS) && touch $@
 
-# One stamp for each environment, so that `make demo` need not wait for a type checker. Every package comes from a lock file
-# with hashes; .ci/locks/update writes them from uv.lock.
+# Each set of packages has its own stamp, so that `make demo` does not install a type checker. All packages come from
+# lock files with hashes, which .ci/locks/update writes from uv.lock.
 $(STAMPS)/%: .ci/locks/%.txt pyproject.toml | $(STAMPS)/venv
 	$(PY) -m pip install --quiet --require-hashes --requirement $<
 	$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# Always asked for: cargo alone knows whether a source, a lock file or an embedded table has changed.
+# This target always runs, because only cargo can detect whether a source, a lock file or an embedded table has changed.
 .PHONY: build
 build: | $(STAMPS)/venv ## build the extension in release mode into python/streamweld, if sources changed
 	$(BIN)/maturin develop --release --locked --quiet --skip-install
@@ -58,7 +59,7 @@ build: | $(STAMPS)/venv ## build the extension in release mode into python/strea
 dev: | $(STAMPS)/venv ## build the extension for development: incremental, without link-time optimization
 	$(BIN)/maturin develop --locked --quiet --skip-install
 
-# What a change of a rule needs most often. The whole is `make test`.
+# A quick check while you change a rule. `make test` runs all suites.
 VECTOR_SUITES := $(addprefix tests/,sse/test_sse_vectors.py parser/test_vectors.py convert/test_convert_vectors.py \
 	repair/test_repair_vectors.py history/test_vectors.py requests/test_vectors.py)
 
@@ -72,7 +73,7 @@ demo: $(STAMPS)/demo build ## parse a bundled stream with a naive reader and wit
 	$(BIN)/streamweld demo
 
 .PHONY: test test-all setup test-rust-setup test-rust test-python
-# What needs no other is set up at the same time: a linker leaves the other cores idle, a download all of them.
+# Independent steps run in parallel, because linking uses only one core, and a download uses almost none.
 test: ## run every suite, slow suites on a fixed sample
 	@$(MAKE) --no-print-directory --jobs=3 test-rust-setup setup
 	@$(MAKE) --no-print-directory test-rust
@@ -92,7 +93,7 @@ setup: $(STAMPS)/test node-modules environments
 test-python: setup build
 	$(PY) -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
 
-# npm writes this file last. Without Node.js the tests that need it skip, and say so.
+# npm writes this file last. Without Node.js, the tests that need it are skipped.
 NODE_MODULES := tests/node/node_modules/.package-lock.json
 
 .PHONY: node-modules
@@ -103,8 +104,8 @@ $(NODE_MODULES): tests/node/package.json tests/node/package-lock.json
 		cd tests/node && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error && touch node_modules/.package-lock.json; \
 	else echo 'no Node.js on PATH: tests that ask JavaScript clients are skipped'; fi
 
-# Clients and frameworks that cannot live beside those of the test extra: what they make of repaired streams is tested.
-# The frameworks take long to install: they are for the full counts.
+# The tests also pass repaired streams to clients and frameworks that cannot be installed in the same environment as the
+# `test` extra. The frameworks take long to install, so only the full suites use them.
 ENVIRONMENTS := old $(if $(STREAMWELD_FULL),recipes engines)
 
 .PHONY: environments
@@ -176,7 +177,7 @@ bench-convert: ## compare stream converters, in the same environment
 race: $(STAMPS)/history build
 	$(PY) -m pytest benches/test_$(RACE).py -k rivals -s $(BENCH_ARGS)
 
-# Nothing is fetched once $(STAMPS)/docs is there: the site uses no font server and no script of another host.
+# Once $(STAMPS)/docs exists, the build needs no network: the site does not load fonts or scripts from other hosts.
 SITE := build/site
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 

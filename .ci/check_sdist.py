@@ -1,4 +1,4 @@
-"""Rejects a source distribution that lacks files needed to build or test it, or contains files that git does not track.
+"""Rejects a source distribution if files for the build or the tests are missing, or if it contains untracked files.
 
 usage: check_sdist.py SDIST
 """

@@ -1,11 +1,13 @@
-"""Rejects wheels with wrong contents. Run this on every wheel before it is installed or published.
+"""Rejects wheels that have missing or unexpected contents.
+
+Run this script on every wheel before the wheel is installed or published.
 
 usage: check_wheels.py WHEEL...
 
 A wheel must contain exactly the package files that git tracks, at most one extension module, and its own metadata, but
-no tests, caches, .pth files or stray builds. It must not exceed 4 MB. RECORD must match every file. orjson must be the
-only dependency of a plain install. The name of a native wheel for Linux must contain its manylinux or musllinux
-version. This script needs only the standard library and git.
+no tests, caches, .pth files or stray builds. A wheel must not exceed 4 MB. The hashes and sizes in RECORD must match
+the files. orjson must be the only dependency of a plain install. The name of a native wheel for Linux must contain its
+manylinux or musllinux version. This script needs only the standard library and git.
 """
 
 import base64
@@ -20,7 +22,7 @@ from email.parser import HeaderParser
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent.parent
-# Any other file type among the package's tracked files is a mistake. Add a type here when something reads it.
+# A tracked file of any other type is rejected. Add a type here when the package starts to read such files.
 PACKAGE_SUFFIXES = {".css", ".html", ".json", ".py", ".pyi", ".typed"}
 EXTENSION = re.compile(r"streamweld/_native\.[A-Za-z0-9_.-]*(so|pyd)")
 METADATA_FILES = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}

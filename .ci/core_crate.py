@@ -2,11 +2,11 @@
 
 usage: core_crate.py
 
-The crate reads the tables that both backends share from python/streamweld/_spec. They are outside the crate's folder,
-so cargo would not include them. Therefore, the root of the staged package is the root of the repository, and it
-contains the crate and these files at their original paths. Values inherited from the workspace are written out. The
-Rust examples in rust/core/README.md are compiled and run as examples of the package. This script needs only the
-standard library, cargo and git.
+The crate reads the tables that both backends share from python/streamweld/_spec. These tables are outside the crate's
+folder, so cargo would not include them. Therefore, the staged package has the layout of the repository: it contains the
+crate and the tables at their original paths. Manifest values that the crate inherits from the workspace are replaced
+with the values themselves. The Rust examples in rust/core/README.md are compiled and run as examples of the staged
+package. This script needs only the standard library, cargo and git.
 """
 
 from __future__ import annotations

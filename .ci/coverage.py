@@ -1,11 +1,12 @@
-"""Measures line and branch coverage of the Python package by area; each area has a minimum (row R20).
+"""Measures line and branch coverage of the Python package by area, and compares it with a minimum per area (row R20).
 
 usage: coverage.py python [--minutes M] [FOLDER]...
 
-The script runs the usual form of the suites under coverage.py, one test folder at a time, and compares each area with
-`.ci/coverage.toml`. Long suites that repeat others are skipped. The coverage of each folder is stored in
-`.nightly/coverage` for this version of the sources, so that an interrupted run can continue. The step fails until all
-folders are done. coverage.py is installed from `.ci/locks/coverage.txt` into its own folder.
+The script runs the suites with their default settings under coverage.py, one test folder at a time. The minimum
+coverage of each area is in `.ci/coverage.toml`. Slow suites that only repeat other suites with more inputs are skipped.
+The coverage of each folder is stored in `.nightly/coverage` for this version of the sources, so that an interrupted run
+can continue. The script fails until all folders have been measured. coverage.py is installed from
+`.ci/locks/coverage.txt` into its own folder.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "python/streamweld/"
-# These suites run the same code as others with more inputs, which would take hours under a tracer.
+# These suites run the same code as other suites, but with so many inputs that they would take hours under a tracer.
 LONG = (
     "test_linear_time", "test_memory_caps", "test_cut_silent", "test_cut_wire", "test_split", "test_costs",
     "test_twins", "test_twins_convert", "test_twins_items", "test_twins_repair", "test_proxy_soak",

@@ -3,17 +3,18 @@
 usage: fuzz.py run [--seconds N | --inputs N] [--sanitizer address] [--jobs N] [TARGET]...
        fuzz.py keep [TARGET]...
 
-`--seconds` searches with a new seed each time, and continues from earlier findings. `--inputs` tries a fixed number of
-inputs, using a fixed seed and only the committed corpora, so that builds do not fail by chance.
+`--seconds` limits the time. Runs with a time limit use a new seed each time, and start from the inputs that earlier
+runs found. `--inputs` limits the number of inputs. Runs with this limit use a fixed seed and only the committed
+corpora, so that builds do not fail by chance.
 
 The targets are plain cargo-fuzz targets (`cargo +nightly fuzz run json` works), but this script builds them with the
-coverage flags of stable Rust, so that no other toolchain is needed. Each target starts from the inputs in
-`rust/fuzz/corpus/TARGET.json`, which `keep` writes, from those in `regressions.json`, which failed once, and from the
-project's own vectors, which are read in place. New inputs go to `rust/fuzz/target/found/TARGET`; an input that fails
-goes to `rust/fuzz/artifacts/TARGET`.
+coverage flags of stable Rust, so that no other toolchain is needed. Each target starts from three sets of inputs: those
+in `rust/fuzz/corpus/TARGET.json`, which `keep` writes; those in `regressions.json`, which once made a target fail; and
+the test vectors in `tests/vectors/`. New inputs go to `rust/fuzz/target/found/TARGET`; an input that fails goes to
+`rust/fuzz/artifacts/TARGET`.
 
-`--sanitizer address` also instruments memory accesses. It needs RUSTC_BOOTSTRAP=1, which this script sets. The script
-needs only the standard library.
+`--sanitizer address` also instruments memory accesses. This option needs RUSTC_BOOTSTRAP=1, which the script sets. The
+script needs only the standard library.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def build(targets: list[str], sanitizer: str | None) -> Path:
         place /= sanitizer
     environment |= {"RUSTFLAGS": " ".join(flags), "CARGO_TARGET_DIR": str(place)}
     cargo = ["cargo", "build", "--locked", "--quiet", "--release", "--manifest-path", str(FUZZ / "Cargo.toml")]
-    # Because of --target, build scripts are not instrumented.
+    # With --target, cargo does not apply RUSTFLAGS to build scripts, so they are not instrumented.
     subprocess.run(
         [*cargo, "--target", host[1], *(word for target in targets for word in ("--bin", target))],
         check=True,
@@ -98,7 +99,7 @@ def bodies(folder: str) -> list[bytes]:
 
 
 def seeds(target: str) -> list[bytes]:
-    """Return inputs created from the project's vectors: options, read sizes, body."""
+    """Return inputs created from the test vectors. Each input consists of options, read sizes, and a body."""
     name = target.replace("_", "-")
     if target == "assembler":
         return [bytes([0, 2, 0, 40]) + bytes((7 * n * k + 13 * k) % 256 for k in range(24)) for n in range(24)]
@@ -124,13 +125,13 @@ def corpus(target: str) -> Path:
 
 
 def kept(target: str) -> list[bytes]:
-    """Return the inputs that `keep` chose. In the file, each byte of an input is represented by one character."""
+    """Return the inputs that `keep` selected. The file stores each byte of an input as one character."""
     path = corpus(target)
     return [text.encode("latin-1") for text in json.loads(path.read_text("utf-8"))] if path.is_file() else []
 
 
 def regressions(target: str) -> list[bytes]:
-    """Return the inputs that made this target fail once."""
+    """Return the inputs that once made this target fail."""
     found = json.loads(corpus("regressions").read_text("utf-8"))
     return [text.encode("latin-1") for text in found.get(target, ())]
 
@@ -174,9 +175,9 @@ def keep(programs: Path, target: str) -> str:
 
 
 def run(programs: Path, target: str, found: Path, extent: list[str]) -> tuple[str, int, int, str]:
-    """Return (target, executions, exit status, output) for the replay and the search with one target.
+    """Run one target on its seeds and then on new inputs. Return (target, executions, exit status, output).
 
-    New inputs go to the folder `found`; `extent` contains the libFuzzer arguments that end the run.
+    New inputs go to the folder `found`; `extent` contains the libFuzzer arguments that limit the run.
     """
     given = FUZZ / "target" / "seeds" / target
     artifacts = FUZZ / "artifacts" / target
@@ -189,8 +190,8 @@ def run(programs: Path, target: str, found: Path, extent: list[str]) -> tuple[st
             "-timeout=5", "-rss_limit_mb=512", "-print_final_stats=1", f"-artifact_prefix={artifacts}/",
         ],
         capture_output=True, text=True, errors="replace", check=False,
-        # To detect use after free, AddressSanitizer keeps freed memory, by default up to 256 MB, which is half of the
-        # limit above.
+        # To detect use after free, AddressSanitizer does not reuse freed memory at once. By default, it keeps up to 256
+        # MB of freed memory, which is half of the limit above.
         env={**os.environ, "RUST_BACKTRACE": "0", "ASAN_OPTIONS": "quarantine_size_mb=64"},
     )  # fmt: skip
     executed = re.search(r"stat::number_of_executed_units:\s*(\d+)", done.stderr)

@@ -1,12 +1,12 @@
-"""Fuzzes the Python entry points with atheris. Both backends receive the same bytes in the same chunks.
+"""Fuzzes the Python entry points with atheris. Each input is passed to both backends, in the same chunks.
 
 usage: fuzz_python.py [--seconds N | --inputs N]
 
 For any input, parsing, converting, repairing, checking and framing must raise only StreamError, and the native backend
 must give the same events, diagnostics, error and output bytes as the pure backend. Inputs have the same layout as in
-`rust/fuzz`. The first run creates `.venv/fuzz` from `.ci/locks/fuzz.txt`. `--inputs` tries a fixed number of inputs,
-from a fixed seed and only the committed corpora, so that builds do not fail by chance. Requires the extension (`make
-build`).
+`rust/fuzz`. The first run creates `.venv/fuzz` from `.ci/locks/fuzz.txt`. `--inputs` limits the number of inputs. Runs
+with this limit use a fixed seed and only the committed corpora, so that builds do not fail by chance. Requires the
+extension (`make build`).
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def one_input(data: bytes) -> None:
     from streamweld.check import Checker
     from streamweld.errors import StreamError
 
-    # Modules that store the selected backend. They are looked up by name, because `streamweld.convert` is a function.
+    # Modules that store the selected backend. `sys.modules` is used instead of an attribute, because
+    # `streamweld.convert` is a function.
     choosers = [sys.modules[f"streamweld.{name}"] for name in ("_backend", "stream", "convert")]
     options, count = data[0] if data else 0, (data[1] & 15) if len(data) > 1 else 0
     sizes, body = data[2 : 2 + count] or b"\xff", data[2 + count :]

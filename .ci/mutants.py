@@ -3,10 +3,10 @@
 usage: mutants.py [--count N] [--minutes M]
 
 The script draws N mutants with a fixed seed, and tests them one by one in a clone of HEAD below `.nightly`. The build
-folder is kept, so that a mutant compiles only one crate. Outcomes are stored in `.nightly/mutants.jsonl` with the
-version of the sources, so that an interrupted run can continue. Each mutant that no test detects must be listed in
-`.ci/mutants.toml` with an explanation. The step fails if such a mutant is not listed, and until all N mutants have been
-tested. Requires cargo-mutants on PATH (`cargo install --locked cargo-mutants`).
+folder is kept between mutants, so that only one crate is compiled for each mutant. Outcomes are stored in
+`.nightly/mutants.jsonl` with the version of the sources, so that an interrupted run can continue. Each mutant that no
+test detects must be listed in `.ci/mutants.toml` with an explanation. The script fails if such a mutant is not listed,
+or if not all N mutants have been tested yet. Requires cargo-mutants on PATH (`cargo install --locked cargo-mutants`).
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def lay_out() -> None:
 def tested(position: int, count: int, *, baseline: bool) -> str:
     """Return the outcome for the mutant at this position in the list.
 
-    `--re` cannot select it, because cargo-mutants 27 then also tests every deletion of a field. With as many shards as
-    mutants, each shard is one mutant.
+    The mutant cannot be selected with `--re`, because cargo-mutants 27 then also tests every deletion of a field.
+    Instead, there are as many shards as mutants, so that each shard is one mutant.
     """
     with tempfile.TemporaryDirectory() as out:
         command = [*CARGO, "--shard", f"{position}/{count}", "--in-place", "--output", out]

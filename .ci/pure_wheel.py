@@ -2,9 +2,8 @@
 
 usage: pure_wheel.py NATIVE_WHEEL OUT_DIR     (prints the path of the new wheel)
 
-The pure backend is complete without the extension, so a second build is not needed, and could only introduce
-differences. The script needs only the standard library. It depends on the wheel format and on the name of the extension
-module.
+The pure backend does not need the extension, so a second build is unnecessary and could only introduce differences. The
+script needs only the standard library. It relies on the wheel format and on the name of the extension module.
 """
 
 import base64
@@ -19,9 +18,9 @@ TAG = "py3-none-any"
 
 
 def is_native(name: str) -> bool:
-    """Return True for the extension and for the bill of materials of the code linked into it.
+    """Return True for the extension and its bill of materials, which a pure wheel omits.
 
-    `_native.pyi` is kept, because the types do not change.
+    `_native.pyi` stays in the pure wheel, because the types are the same.
     """
     path = PurePosixPath(name)
     return (path.name.startswith("_native.") and path.suffix in EXTENSION_SUFFIXES) or "sboms" in path.parts
@@ -51,7 +50,7 @@ def derive(source: Path, out_dir: Path) -> Path:
     with zipfile.ZipFile(source) as native, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as pure:
 
         def write(entry: zipfile.ZipInfo, data: bytes) -> None:
-            # Keep the source's time and mode, so that equal input produces an equal wheel.
+            # Keep the time and mode of each file, so that equal native wheels produce equal pure wheels.
             info = zipfile.ZipInfo(entry.filename, entry.date_time)
             info.external_attr = entry.external_attr
             info.compress_type = zipfile.ZIP_DEFLATED

@@ -5,9 +5,9 @@ usage: scorecard.py run [--short] [--fresh] [ROW | STEP]...
        scorecard.py list
 
 `run` executes steps from `.ci/scorecard.toml`, each within its time limit, and appends one record per step to
-`.nightly/records.jsonl`. It skips steps that already passed for the same sources and the same command, so that an
-interrupted run continues where it stopped; `--fresh` runs every step again. `--short` runs the short forms that
-`.ci/run` needs and that no test suite covers, and does not record anything.
+`.nightly/records.jsonl`. Steps that already passed for the same sources and the same command are skipped, so that an
+interrupted run continues where it stopped; `--fresh` runs every step again. `--short` runs the short form of each step
+that `.ci/run` needs and that no test suite covers. `run --short` does not write records.
 
 `assemble` writes `reliability.json` and `docs/reliability.md` from the newest record of each step, and fails if a step
 has no record, a stale record or a failing record. A record is stale after MAX_AGE days, if its commit is not an
@@ -189,7 +189,7 @@ def found_figure(step: Step, output: str) -> str:
 
 
 def read_records() -> dict[str, dict[str, Any]]:
-    """Return the newest record of each step, from this checkout or, if there is none, from the committed summary."""
+    """Return the newest record of each step, from this checkout and from the committed `reliability.json`."""
     rows: list[dict[str, Any]] = []
     if SUMMARY.is_file():
         rows += json.loads(SUMMARY.read_text(encoding="utf-8"))["records"]

@@ -3,9 +3,9 @@
 usage: python .ci/sdk_types.py
 
 The script prints each event, item, content block, delta, finish reason and field that an SDK defines but that no table
-in `_spec/dialects.json` turns into a typed event. It exits with 1 if one of them is not listed in `.ci/sdk_types.toml`,
-which gives the reason why a type remains `Unknown` or metadata. It also exits with 1 if that file lists a type that is
-now decoded, or that no longer exists in the SDK.
+in `_spec/dialects.json` turns into a typed event. The script exits with 1 if one of these names is not listed in
+`.ci/sdk_types.toml`, which states why a type is kept as `Unknown` or as metadata. The script also exits with 1 if that
+file lists a name that is now decoded, or that no longer exists in the SDK.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REVIEWED = ROOT / ".ci" / "sdk_types.toml"
 
 
 def members(union: Any) -> list[Any]:
-    """Return the classes in a union, however nested or annotated it is."""
+    """Return the classes in a union, including those in nested and annotated unions."""
     if typing.get_origin(union) is typing.Annotated:
         return members(typing.get_args(union)[0])
     parts = typing.get_args(union)
@@ -82,7 +82,7 @@ def defined() -> dict[str, set[str]]:
 
 
 def known() -> dict[str, list[str]]:
-    """Return the names in `_spec`, by kind. `*` at the start of a name matches any words."""
+    """Return the names in `_spec`, by kind. A `*` at the start of a name matches any prefix."""
     dialects = json.loads((SPEC / "dialects.json").read_text("utf-8"))
     openai, anthropic, gemini = (dialects[name] for name in ("responses", "anthropic", "gemini"))
     return {
@@ -99,7 +99,7 @@ def known() -> dict[str, list[str]]:
     }
 
 
-# The decoder handles these events in code, because each of them has its own form.
+# Events that are in no table, because their forms differ so much that the decoder handles each of them in code.
 _OWN_FORM = [
     *("response.output_item.added", "response.output_item.done", "response.output_text.annotation.added"),
     *("response.content_part.added", "response.content_part.done"),

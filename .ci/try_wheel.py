@@ -1,10 +1,10 @@
-"""Installs a wheel the way a user would, in its own environment, and runs the demo from it.
+"""Installs a wheel in a new environment, as a user would, and runs the demo.
 
 usage: try_wheel.py [--suites] WHEEL native|pure
 
 The demo runs outside the source tree and without the development tools, first without the command-line extra and then
 with it. `--suites` then runs the vectors on the installed wheel and, for a native wheel, also the comparison of both
-backends. The script needs only the standard library. The environment is created with the current Python.
+backends. The script needs only the standard library. The new environment uses the Python that runs the script.
 """
 
 import os
@@ -80,8 +80,8 @@ def main(wheel: Path, backend: str, *, suites: bool) -> None:
             must(*pip, "install", "--constraint", constraints, *TOOLS)
             del environment["STREAMWELD_BACKEND"]
             files = modules(VECTORS) + (modules(COMPARISON) if backend == "native" else ["--no-native"])
-            # `tests` is imported from the root of the repository. The package itself is in python/, which is not on the
-            # path.
+            # `tests` is imported from the root of the repository. The package is imported from the environment, because
+            # the folder python/ is not on the path.
             done = run(python, "-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider", *files, cwd=ROOT)
             if done.returncode:
                 fail(f"the suites failed\n{done.stdout}{done.stderr}")

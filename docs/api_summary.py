@@ -1,7 +1,7 @@
 """Summaries of the API reference for readers of the repository, where mkdocstrings directives appear as plain text.
 
-`generate.py` writes them between two markers above the first directive on a page. The site omits them, because
-mkdocstrings replaces the directives there.
+`generate.py` writes the summaries between two markers above the first directive on a page. The site omits the
+summaries, because mkdocstrings replaces the directives there.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _rows(name: str, options: str) -> Iterator[tuple[str, str]]:
 
 
 def _members(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Yield an object and, if it is a class, its fields, public methods and properties."""
+    """Yield a public object and, if it is a class, its fields, public methods and properties."""
     if not (inspect.isclass(value) or inspect.isroutine(value)):
         yield name, ""
         return
@@ -96,10 +96,10 @@ def _members(name: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _reachable(name: str) -> str:
-    """Return how to write the object with this dotted name in a program.
+    """Return the expression for the object with this dotted name in a program.
 
-    A package may have a function with the name of its module, such as `streamweld.check`. Python then finds the
-    function under that name, and the other members of the module only in an import.
+    A package may have a function with the name of its module, such as `streamweld.check`. As an attribute, that name is
+    the function, so other members of the module can be reached only by an import.
     """
     parent, _, last = name.rpartition(".")
     outer, _, module = parent.rpartition(".")
@@ -130,7 +130,7 @@ def _written(parameter: inspect.Parameter) -> str:
 
 
 def _signature(value: Any) -> str:
-    """Return the parameters of a function without their types, which make a table unreadable."""
+    """Return the parameters of a function without their types, because types would make the table unreadable."""
     parts = [_written(one) for one in _parameters(value) if one.name not in ("self", "cls")]
     return f"({', '.join(parts)})"
 
@@ -138,11 +138,12 @@ def _signature(value: Any) -> str:
 def _described(value: Any) -> dict[str, str]:
     """Return the first sentence about each parameter and attribute of an object.
 
-    They are described in the sections `Args` and `Attributes` of its docstring, or in a docstring after a field.
+    Parameters and attributes are described in the sections `Args` and `Attributes` of the object's docstring, or in a
+    docstring after a field.
     """
     found: dict[str, str] = {}
     doc = inspect.getdoc(value) or ""
-    if is_typeddict(value):  # its keys are described without the title of a section
+    if is_typeddict(value):  # the docstring of a TypedDict describes the keys without a section title
         doc += "\n\nArgs:\n" + textwrap.indent(
             "\n".join(re.findall(r"^\w+: .*(?:\n {4}.*)*", doc, re.MULTILINE)), "    "
         )

@@ -4,7 +4,7 @@
     python docs/generate.py --check    exit with 1 if one of them is out of date
 
 The sources are `python/streamweld/_spec/*.json`, the vectors in `tests/vectors/`, and the definitions of the events and
-the command line. To show the bytes before and after a repair, streamweld is run on a vector. The site's hooks
+the command line. The bytes before and after a repair come from running streamweld on a vector. The site's hooks
 (`docs/site/hooks.py`) add the pages to the build.
 """
 
@@ -39,7 +39,7 @@ NARROW = 240  # characters of a line in a short diff
 MOST_COMPARED = 60  # lines
 TEXT_CALLS = "text_calls/wire"  # a folder of vectors: Chat Completions streams
 
-# The documents that `_spec/rules.json` names.
+# The documents that `_spec/rules.json` cites by name.
 DOCUMENTS = {
     "whatwg": "https://html.spec.whatwg.org/multipage/server-sent-events.html",
     "json": "https://www.rfc-editor.org/rfc/rfc8259",
@@ -59,7 +59,7 @@ DOCUMENTS = {
     "ai-ui-docs": "https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol",
     "ai-reducer": "https://github.com/vercel/ai/blob/main/packages/ai/src/ui/process-ui-message-stream.ts",
 }
-# How the other tables and the vectors name documents.
+# The names by which the other tables and the vectors cite documents.
 NAMED_DOCUMENTS = {
     "Anthropic, Messages API reference": DOCUMENTS["anthropic-api"],
     "AI SDK specification": DOCUMENTS["ai-provider"],
@@ -131,7 +131,10 @@ class Vector:
 
 @dataclass
 class Found:
-    """The vectors that demonstrate one code. The example should be short, and have a public report but no options."""
+    """The vectors that demonstrate one code.
+
+    The best example is short, has no options, and links to a public report.
+    """
 
     vectors: list[Vector] = field(default_factory=list)
 
@@ -256,7 +259,7 @@ def parser_options(options: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def diagnosed() -> dict[str, Found]:
-    """Diagnostic code -> the vectors in which it occurs, found by running all vectors of whole streams."""
+    """Map each diagnostic code to the vectors in which it occurs, found by running all vectors of whole streams."""
     import streamweld as sw
 
     found = {code: Found() for code in spec("diagnostics")["codes"]}
@@ -316,7 +319,7 @@ def standard(code: str) -> list[str]:
     return [f"[{spec('rules')['sources'][key]}]({DOCUMENTS[key]})"]
 
 
-OUTPUT_CODES = ("rewritten", "not_carried")  # emitted by a repair or conversion about its own output
+OUTPUT_CODES = ("rewritten", "not_carried")  # a repair or conversion emits this code about its own output
 
 
 def effect(name: str, code: dict[str, Any]) -> str:
@@ -336,7 +339,7 @@ def effect(name: str, code: dict[str, Any]) -> str:
 
 
 def advice(code: dict[str, Any]) -> str:
-    """Describe what the reader can do about a code."""
+    """Describe what a user can do when this code is reported."""
     return str(spec("diagnostics")["advice"][code["advice"]])
 
 
@@ -381,7 +384,7 @@ def code_page(name: str, code: dict[str, Any]) -> str:
 
 
 def detail_values(code: dict[str, Any]) -> list[str]:
-    """A table of the values that `detail` may have, if they are a fixed set."""
+    """A table of the values of `detail`, if the code has a fixed set of them."""
     rows = [f"| `{value}` | {escaped(meaning)} |" for value, meaning in code.get("details", {}).items()]
     return ["| `detail` | meaning |", "|---|---|", *rows, ""] if rows else []
 
@@ -412,7 +415,7 @@ def changed_lines(name: str, vector: Vector) -> list[str]:
 
 
 def reported_as(name: str, diagnostics: list[Any]) -> str:
-    """A sentence with the codes that report the repair, if the code of the section does not cause one."""
+    """A sentence with the codes that report the repair, if `name` is not one of them."""
     codes = spec("diagnostics")["codes"]
     if name in OUTPUT_CODES or codes[name].get("mends"):
         return ""
@@ -647,7 +650,7 @@ What to do about a broken rule:
 
 
 def overview(*, site: bool) -> str:
-    """`docs/rules.md`. `site`: whether to link to the page of each code; these pages exist only on the built site."""
+    """`docs/rules.md`. `site`: whether to link to the page of each code, which exists only on the built site."""
 
     def named(page: str, text: str | None = None) -> str:
         label = f"`{text or page}`"
@@ -843,7 +846,7 @@ def help_text(text: str) -> str:
 
 
 def exit_row(command: Any, path: str) -> list[str]:
-    """The row of a command in the table of exit codes, from the paragraph of its help that lists them."""
+    """The row of a command in the table of exit codes, taken from the paragraph about them in the command's help."""
     found = re.search(r"Exit codes: (.*?)\.(?:\s|$)", re.sub(r"\s+", " ", command.help or ""))
     if found is None or path == "streamweld":
         return []
@@ -928,7 +931,7 @@ def in_table(text: str) -> str:
 
 
 def measured_page(path: str) -> str:
-    """A guide with measured tables, whose results stay as recorded, with the current description of each operator."""
+    """Update the description of each operator in a guide. The measured results in its tables do not change."""
     from streamweld.testing import OPERATORS
 
     def described(row: re.Match[str]) -> str:
@@ -989,7 +992,7 @@ def llms_txt(nav: Any, site_url: str) -> str:
 
 @cache
 def pages() -> dict[str, str]:
-    """Path below `docs/` -> text, for every generated page of the site."""
+    """Map the path below `docs/` of every generated page of the site to its text."""
     out = {
         "rules.md": overview(site=True),
         "changelog.md": changelog_page(),
@@ -1013,7 +1016,7 @@ def pages() -> dict[str, str]:
 
 
 def checked_in() -> dict[str, str]:
-    """Path below `docs/` -> text, for the generated pages that can also be read in the repository."""
+    """Map the path below `docs/` of each generated page that is also in the repository to its text."""
     same = ("reference/events.md", "reference/cli.md", "reference/gateways.md", "reference/operators.md")
     kept = {"rules.md": overview(site=False), "reference/losses.md": losses_page(site=False)}
     out = kept | {path: pages()[path] for path in same}

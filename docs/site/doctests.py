@@ -1,4 +1,4 @@
-"""A griffe extension that shows the doctests in a docstring as code blocks, wherever they occur."""
+"""A griffe extension that shows doctests anywhere in a docstring as code blocks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def fenced(text: str) -> str:
 
 
 class FencedDoctests(griffe.Extension):
-    """Rewrites every docstring once, after griffe has loaded the object it belongs to."""
+    """Rewrites the docstring of each object once, after griffe has loaded the object."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None and ">>>" in obj.docstring.value and "```pycon" not in obj.docstring.value:

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
-# Pages that other changes will add. Once they exist, remove this and `on_config`.
+# Pages that later changes will add. Once these pages exist, remove this list and `on_config`.
 OTHERS = {"bulk.md", "versioning.md"}
 ROOT = Path(__file__).resolve().parent.parent.parent
-# MkDocs restores sys.path after loading this file, so everything that is needed later is imported here.
+# MkDocs restores sys.path after loading this file, so modules that the hooks need later are imported here.
 sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "python")]
 
 import api_summary  # noqa: E402 (found through the path above)
@@ -48,7 +48,7 @@ def _existing(nav: list[Any]) -> list[Any]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add every generated page. Per-code pages are not in the navigation; the overview links to them."""
+    """Add every generated page. The page of each code is not in the navigation; the overview links to it."""
     for path, text in generate.pages().items():
         old = files.get_file_from_path(path)
         if old is not None:

@@ -10,8 +10,8 @@
                 run(call.name, call.arguments if call.custom else call.parsed)
 
 In a stream of AI SDK UI messages, the result of a call may arrive later in the same stream. For such streams, or if
-calls can wait until the end, run the calls in `response.dispatchable_calls` instead, which omits calls that already
-have a result.
+calls can wait until the stream has ended, run the calls in `response.dispatchable_calls` instead. That list omits calls
+that already have a result.
 
 `StreamParser` is the underlying sans-I/O class, and `parse` reads a complete body. `streamweld.events` contains the
 event classes, `streamweld.errors` contains all exceptions, and `streamweld.sse` contains only the event-stream layer.
@@ -127,8 +127,9 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name):
-        """Load some names on first use: modules that are not needed to read a stream, and `__version__`, because
-        reading a distribution's metadata takes longer than importing everything else.
+        """Load some names on first use: modules that are not needed to read a stream, and `__version__`.
+
+        Reading the metadata of a distribution takes longer than importing the rest of the package.
         """
         if name in ("arrow", "history", "integrations", "report", "requests", "testing", "usage"):
             from importlib import import_module
@@ -140,7 +141,7 @@ else:
 
         try:
             found = version("streamweld")
-        except PackageNotFoundError:  # a source tree that was never installed
+        except PackageNotFoundError:  # the package runs from a source tree that was never installed
             found = "0+unknown"
         globals()[name] = found
         return found

@@ -1,4 +1,7 @@
-"""Entry point of `streamweld` and `python -m streamweld`. If the `cli` extra is missing, reports how to install it."""
+"""Entry point of `streamweld` and `python -m streamweld`.
+
+If the `cli` extra is not installed, the command reports how to install it.
+"""
 
 from __future__ import annotations
 

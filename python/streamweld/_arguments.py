@@ -1,6 +1,6 @@
 """Parse a tool call's arguments into an object.
 
-This implements `ToolCall.parsed` and `ToolCallDelta.partial` for the Python and the native event classes.
+This module implements `ToolCall.parsed` and `ToolCallDelta.partial` for the Python and the native event classes.
 
 Only the fields of a call are used. The JSON loader and the exceptions are imported on first use, because they are not
 needed to read a stream.
@@ -17,10 +17,10 @@ __all__ = ["ArgumentSource", "parsed_arguments", "partial_arguments"]
 
 
 class ArgumentSource(Protocol):
-    """A reader of a stream: a `StreamParser`, or the result of `iter_events` and its variants."""
+    """An object that reads a stream: a `StreamParser`, or the result of `iter_events` or one of its variants."""
 
     def arguments_so_far(self, part: int) -> str:
-        """Return the argument text that a call's deltas have contained so far."""
+        """Return the argument text received so far for a call."""
         ...
 
 
@@ -35,10 +35,10 @@ def partial_arguments(self: _OfPart, stream: ArgumentSource) -> dict[str, Any] |
     Each call to this method parses the complete text again. A view from `StreamParser.partial` parses only new text.
 
     Args:
-        stream: the parser or iterator that returned this event. Events do not have a reference to it.
+        stream: the parser or iterator that returned this event. An event has no reference to its parser or iterator.
 
     Returns:
-        A new dict, or None if the object has not begun or the call is `custom`.
+        A new dict, or None if the JSON object has not begun or the call is `custom`.
     """
     from streamweld._json import loads_partial
 
@@ -46,7 +46,10 @@ def partial_arguments(self: _OfPart, stream: ArgumentSource) -> dict[str, Any] |
 
 
 def parsed_arguments(call: ToolCall) -> dict[str, Any]:
-    """Return the object in `call.arguments`, or `{}` for an `empty` call. Raises ArgumentsError if there is none."""
+    """Return the object in `call.arguments`, or `{}` for an `empty` call.
+
+    Raises ArgumentsError if `call.arguments` is not an object.
+    """
     if call.custom:
         raise _error(call, call.state, "custom", None, kind="custom")
     if call.state == "complete":

@@ -121,7 +121,7 @@ def load_converter(name: Backend) -> type[DetectingConverter]:
 def load_repairer(name: Backend) -> type[Repairer]:
     """Return the repairer class of one backend.
 
-    It is used instead of a converter if source and target are the same dialect.
+    A repairer is used instead of a converter if source and target are the same dialect.
 
     Raises:
         UsageError: if `native` is requested and the extension is not installed.
@@ -153,9 +153,9 @@ def _choose(wanted: str) -> Backend:
 
 
 def _starts_command() -> bool:
-    """Return whether `streamweld ...` or `python -m streamweld ...` is starting.
+    """Return whether the process was started as `streamweld ...` or `python -m streamweld ...`.
 
-    The package is imported before either command's code.
+    Both import the package before the code of the command line.
     """
     start = sys.argv[0] if sys.argv else ""
     if start == "-m":

@@ -1,7 +1,7 @@
 """Feed a sync or async source of bytes to an object that processes it chunk by chunk, with timeouts.
 
-This module contains the two loops and `ChunkProcessor`, the interface that they call. It does not depend on parsers or
-converters, and does not examine the bytes.
+This module contains the two loops and `ChunkProcessor`, the interface that they call. This module does not depend on
+parsers or converters, and does not examine the bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 
 class ChunkProcessor(Generic[_T]):
-    """Processes the input chunk by chunk. A fault is held back until everything before it has been delivered.
+    """Processes the input chunk by chunk. A fault is raised only after all results before it have been delivered.
 
     Empty results are not delivered.
     """
@@ -63,7 +63,7 @@ class ChunkProcessor(Generic[_T]):
         return left
 
     def _mark_idle(self) -> None:
-        """Report a truncation caused by a silent source as `idle`."""
+        """Report a truncation as `idle` if the source stopped sending data."""
         cut = self.fault
         if isinstance(cut, TruncatedStream):
             self.fault = TruncatedStream(
@@ -105,7 +105,7 @@ def run(reader: ChunkProcessor[_T], source: Source) -> Generator[_T]:
             if reader.fault is not None:
                 reader.throw()
     except BaseException:
-        # The original exception is more useful than a failure to close the source.
+        # Do not let an error from closing the source replace the original exception.
         with suppress(Exception):
             source.close()
         raise
@@ -149,7 +149,10 @@ class _Stalled(Exception):
 
 
 class Timeouts:
-    """The two timeouts. Only time spent waiting for the source counts, not the caller's work between two items."""
+    """The two timeouts.
+
+    Only the time spent waiting for the source counts. The time that the caller spends between two items does not count.
+    """
 
     __slots__ = ("_event", "_idle", "waited")
 

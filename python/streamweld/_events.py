@@ -3,8 +3,8 @@
 `streamweld.events` exports these classes if the extension is not installed, and their native equivalents otherwise.
 Events are plain data; this module does not depend on streams or dialects.
 
-Creating an event must be cheap, so the classes are not frozen at run time, which would make it four times as expensive.
-Type checkers treat every field as read-only, and the native classes reject assignment.
+The classes are not frozen at run time, because creating an event would then take four times as long. Type checkers
+treat every field as read-only, and the native classes reject assignment.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ class ToolCallStarted(_Event):
 class ToolCallDelta(_Event):
     """A piece of a call's arguments.
 
-    Concatenated, the pieces since the last `ToolCallReset` for the part are the complete text.
+    The pieces since the last `ToolCallReset` for the part, concatenated, are the complete text.
     """
 
     type: ClassVar[Literal["tool_call_delta"]] = "tool_call_delta"
@@ -254,7 +254,7 @@ class ToolCallDelta(_Event):
 
 @_event
 class ToolCall(_Event):
-    """The final form of a tool call. It is never reset, retracted or repeated.
+    """The final form of a tool call. A `ToolCall` is never reset, retracted or repeated.
 
     `state` is `complete` (closed, the arguments are a JSON object), `empty` (closed, no argument text), `incomplete`
     (truncated), `invalid` (see `reason`: `no_name`, `bad_name`, `bad_id`, `overflow`, `not_json`, `not_object`, or
@@ -264,7 +264,7 @@ class ToolCall(_Event):
 
     `custom` is true for a call to a free-form tool: its `arguments` are text, not JSON, and `complete` means that all
     of the text has arrived. `origin` is "text" if the model wrote the call into its text
-    (`Policy(text_calls="promote")`), with that text in `raw_text`, and None for other calls.
+    (`Policy(text_calls="promote")`), in which case `raw_text` contains that text; `origin` is None for other calls.
     """
 
     type: ClassVar[Literal["tool_call"]] = "tool_call"
@@ -300,8 +300,8 @@ class ToolCall(_Event):
 
         True if its state is `complete` or `empty`, it has a name and an id, and the provider does not run it.
 
-        The event does not show whether the call has already been run: in a stream that continues after its tools ran
-        (AI SDK UI messages), the result may follow later. `response.dispatchable_calls` omits such calls once the
+        The event does not show whether the call has already been run. A stream of AI SDK UI messages can continue after
+        its tools have run, so the result may follow later. `response.dispatchable_calls` omits such calls once the
         stream has ended.
         """
         return self.state in {"complete", "empty"} and bool(self.name and self.call_id) and not self.provider_executed
@@ -373,8 +373,8 @@ class File(_Event):
 class Usage(_Event):
     """Token counts as the gateway sent them; None for counts that it did not send. `raw` is the gateway's usage object.
 
-    APIs count differently: Anthropic's `input_tokens` exclude cached tokens, and Anthropic sends no total. Use
-    `normalized()` to compare or add counts from several APIs.
+    APIs count differently. For example, Anthropic's `input_tokens` exclude cached tokens, and Anthropic sends no total.
+    Use `normalized()` to compare or add counts from several APIs.
     """
 
     type: ClassVar[Literal["usage"]] = "usage"
@@ -387,7 +387,7 @@ class Usage(_Event):
     raw: dict[str, Any] | None = None
 
     def normalized(self, dialect: str | None = None) -> NormalizedUsage:
-        """Return counts normalized across APIs: the input includes the cache, and the output includes the reasoning.
+        """Return counts normalized across APIs: cached tokens are in the input, and reasoning tokens in the output.
 
         Args:
             dialect: the API that defines the counts; by default it is inferred from the members of `raw`.
@@ -413,7 +413,10 @@ class Finished(_Event):
 
 @_event
 class UpstreamErrorEvent(_Event):
-    """An error that the gateway sent inside the stream. This is the last event before `UpstreamError` is raised."""
+    """An error that the gateway sent inside the stream.
+
+    An `UpstreamErrorEvent` is the last event before `UpstreamError` is raised.
+    """
 
     type: ClassVar[Literal["upstream_error_event"]] = "upstream_error_event"
     code: str | None
@@ -426,13 +429,13 @@ class UpstreamErrorEvent(_Event):
 class Diagnostic(_Event):
     """A repair or an anomaly.
 
-    `code` is stable. In `on_diagnostic` callbacks, the last diagnostic of a stream that ended with an error has the
-    `rule` of that error as its code, such as `unknown_dialect`. `severity` is `info` (the clients read the stream
+    `code` is stable. If a stream ends with an error, the code of the last diagnostic that an `on_diagnostic` callback
+    receives is the `rule` of that error, such as `unknown_dialect`. `severity` is `info` (the clients read the stream
     correctly, or the repair is certain), `warning` (a repair, or a fault of the gateway) or `error` (a call or content
     was lost, or the stream ended with an error). The offset and ordinal locate the diagnostic in the stream and do not
     depend on the chunk sizes.
 
-    `message` is human-readable; `detail` is the part of it that depends on the stream.
+    `message` is human-readable. `detail` is the part of the message that depends on the stream.
     """
 
     type: ClassVar[Literal["diagnostic"]] = "diagnostic"

@@ -1,4 +1,4 @@
-"""The extension module, or None if it is not installed. All modules import it from here.
+"""The extension module, or None if it is not installed. All other modules import the extension from this module.
 
 If an installed extension is broken, or was built from the sources of another version, an error is raised.
 """
@@ -50,10 +50,10 @@ def extension() -> ModuleType | None:
 
 
 def _lacking(module: ModuleType) -> str | None:
-    """Return the first name or event field that the module does not have, or None if it has all of them.
+    """Return the first name or event field that is missing from the module, or None if nothing is missing.
 
-    This detects most extensions that were built from other sources, because most changes to the interface add a name or
-    a field.
+    A missing name reveals most extensions that were built from other sources, because most changes to the interface add
+    a name or a field.
     """
     for name in (*NAMES, *EVENTS):
         if not hasattr(module, name):

@@ -1,7 +1,7 @@
 """Sync and async iterators over a source of bytes.
 
 The iterators yield items, close the source once, and provide the reader's response, diagnostics and dialect so far.
-They work with any reader, and do not examine the bytes.
+The iterators work with any reader, and do not examine the bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class Items(Generic[_R, _T]):
         self._items = items
 
     def __iter__(self) -> Iterator[_T]:
-        # The generator itself is returned. If a loop is left early, the generator is dropped, which closes the source.
+        # Return the generator itself. If the caller leaves the loop early, Python deletes the generator, which closes
+        # the source.
         return self._items
 
     def __next__(self) -> _T:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _fast: Callable[[str], Any] | None
 try:
     from orjson import loads as _fast
-except ModuleNotFoundError:  # no wheel for this interpreter (PyPy, Pyodide)
+except ModuleNotFoundError:  # orjson has no wheel for this interpreter (PyPy, Pyodide)
     _fast = None
 
 __all__ = ["JsonFault", "loads_arguments", "loads_partial", "loads_raw", "pair_escapes", "partial_object"]
@@ -44,14 +44,14 @@ def loads_arguments(text: str) -> Any:
 def loads_partial(text: str) -> dict[str, Any] | None:
     """Return the object in text that may be truncated, including an unfinished string.
 
-    The result is None if the object has not begun.
+    Returns None if the object has not begun.
     """
     module = extension()
     if module is not None:
         whole: str | None = module.complete_object(text)
         try:
             return None if whole is None else cast("dict[str, Any]", _load(whole, _integer, shallow=True))
-        except JsonFault:  # an integer has too many digits; keep the part before it
+        except JsonFault:  # an integer has too many digits, so keep only the text before it
             pass
     found = partial_object()
     found.feed(text)
@@ -72,13 +72,13 @@ def pair_escapes(text: str) -> str:
 
 
 def _load(text: str, integer: Callable[[str], Any], *, shallow: bool = False) -> Any:
-    """Parse JSON text and return its value. `shallow`: whether the core has already checked the depth."""
+    """Parse JSON text and return its value. `shallow`: whether the nesting depth has already been checked."""
     # orjson rejects everything that the automaton rejects, and also lone surrogates. Two checks remain: the depth, and
     # integers outside 64 bits, which orjson reads as floats. tests/json/test_json_door.py compares the two parsers.
     #
     # An integer outside 64 bits has at least 19 digits, and any run of 19 digits contains a character of each sample
-    # text[n::19]. So if a sample has no digits, the text has no integer that long. Two samples are tried,
-    # because one of them is usually without digits.
+    # text[n::19]. So if a sample contains no digits, the text contains no run of 19 digits. Two samples are tried,
+    # because usually at least one of them has no digits.
     if _fast is not None and (
         _DIGITS.isdisjoint(text[18::19]) or _DIGITS.isdisjoint(text[9::19]) or _LONG_INTEGER.search(text) is None
     ):
@@ -140,8 +140,8 @@ def _paired(escape: re.Match[str]) -> str:
 MAX_INTEGER_DIGITS: Final = 16_384
 _DIGITS: Final = frozenset("0123456789")
 _BRACKETS: Final = dict.fromkeys(range(128)) | str.maketrans("[{]}", "(())")
-# The pattern matches only at the start of a number, because fractions may have many digits (`logprob`). It begins with
-# a digit class, which is fast to search for.
+# The pattern matches only at the start of a number, because fractions may have many digits (`logprob`). The pattern
+# begins with a class of digits, for which `re` can search quickly.
 _LONG_INTEGER: Final = re.compile(r"[0-9](?<![^-\[:, \t\n\r][0-9])[0-9]{18}")
 _ESCAPE: Final = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"

@@ -47,7 +47,7 @@ Source: TypeAlias = Target | Literal["auto"]
 TruncatedAt: TypeAlias = Literal[
     "empty", "mid_event", "mid_utf8", "mid_text", "mid_arguments", "between_events", "idle"
 ]
-# The codes of `_spec/diagnostics.json`. A test compares the two.
+# The codes of `_spec/diagnostics.json`. A test checks that the lists are equal.
 DiagnosticCode: TypeAlias = Literal[
     "invalid_utf8",
     "unterminated_event",

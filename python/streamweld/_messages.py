@@ -1,4 +1,4 @@
-"""Human-readable messages: what a code means, where it is documented, and what to do about unusable input."""
+"""Human-readable messages: the meaning of a code, where it is documented, and what to do about unusable input."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def code_label(code: str, detail: str) -> str:
 
 
 def label_text(label: str) -> str:
-    """Return the message of a label: what its detail means if it has one, otherwise what its code means."""
+    """Return the meaning of a label's detail if the label has one, otherwise the meaning of its code."""
     code, _, detail = label.removesuffix(")").partition("(")
     return CODES[code].details[detail] if detail else f"{code_text(code)}."
 
@@ -114,7 +114,7 @@ def diagnostic_help_url(diagnostic: Diagnostic) -> str:
     return error_help_url(diagnostic.code)
 
 
-# Recognizing a body that is not a stream by its first bytes.
+# Patterns that recognize a body that is not a stream by its first bytes.
 
 HEAD_BYTES: Final = 512
 """Number of body bytes that `input_hint` needs."""
@@ -147,8 +147,8 @@ _FILES: Final = (
 RECORDING_MARK: Final = b'{"streamweld_recording"'
 """The first bytes of a recording's file."""
 
-# Patterns for the first line of a JSON Lines file: one that `streamweld scan` wrote, and one with a `body` member after
-# members with simple values. All quantifiers are possessive, so the time is proportional to the length of the text.
+# Patterns for the first line of two kinds of JSON Lines files: those that `streamweld scan` wrote, and those with a
+# `body` member after members with simple values. All quantifiers are possessive, so matching takes linear time.
 _STRING: Final = rb'"(?:[^"\\]|\\.)*+"'
 _SCANNED: Final = re.compile(
     rb'\s*+\{\s*+"path"\s*+:\s*+%s\s*+,\s*+"row"\s*+:\s*+\d++\s*+,\s*+"bytes"' % _STRING, re.DOTALL
@@ -158,7 +158,8 @@ _BODIES: Final = re.compile(
     rb'\s*+\{\s*+(?:(?!"body")%s\s*+:\s*+%s\s*+,\s*+)*+"body"\s*+:\s*+"' % (_STRING, _SIMPLE), re.DOTALL
 )
 _BOM: Final = b"\xef\xbb\xbf"
-# The atomic group ends each comment at its first `-->`; otherwise, the number of attempts would double per comment.
+# The atomic group ends each comment at its first `-->`. Without an atomic group, the number of match attempts would
+# double with each comment.
 _HTML: Final = re.compile(
     rb"\s*+(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
 )
@@ -205,7 +206,7 @@ def is_scan_result(head: bytes) -> bool:
 
 
 def rows_hint(head: bytes) -> str:
-    """Describe a JSON Lines file with one response per line, and return which command reads it.
+    """Describe a JSON Lines file with one response per line, and name the command that reads such files.
 
     Returns an empty string if the first bytes do not identify such a file.
     """
@@ -265,7 +266,7 @@ def reject_text(data: object) -> None:
     except (TypeError, ValueError):
         pass
     else:
-        return  # another buffer, such as mmap, which has read() too
+        return  # another kind of buffer; mmap, for example, also has read()
     given = type(data).__name__
     for method, opened in (("read_bytes", ""), ("read", " (open the file in mode 'rb')")):
         if hasattr(data, method):
@@ -341,7 +342,7 @@ def hinted(*names: str, **called: str) -> Callable[[Callable[_Parameters, _Resul
 def reject_keywords(
     function: str, options: Mapping[str, object], known: Sequence[str], called: Mapping[str, str]
 ) -> None:
-    """If an option does not exist, raise a TypeError that suggests the intended argument.
+    """Raise a TypeError if an option does not exist. The message suggests the intended argument.
 
     Args:
         function: the name of the function.

@@ -1,5 +1,5 @@
-# The extension module, `rust/py`. Type checkers see the classes of `_events` in place of its own, equivalent event
-# classes.
+# The extension module, `rust/py`. The event classes are declared only in `_events`, because the native ones are
+# equivalent.
 
 from typing import Any, Final, final
 

@@ -19,7 +19,7 @@ __all__ = ["messages_in", "plain"]
 
 Path: TypeAlias = tuple[str | int, ...]
 
-# Maps a class name to the members that a response object has but a request message does not.
+# For each class of response objects, the members that a request message does not accept.
 _ANSWER_ONLY: Final = {
     "Message": ("id", "type", "model", "stop_reason", "stop_sequence", "usage", "container", "context_management"),
     "BetaMessage": ("id", "type", "model", "stop_reason", "stop_sequence", "usage", "container", "context_management"),
@@ -34,7 +34,9 @@ _ATOMS: Final = frozenset({str, int, float, bool, bytes, type(None)})
 
 
 def plain(value: Any) -> Any:
-    """Replace every model and dataclass in a value with a mapping. Returns the same object if it contains neither.
+    """Replace every model and dataclass in a value with a mapping.
+
+    Returns the same object if it contains no model and no dataclass.
 
     Members that were never set are omitted, because the SDKs themselves omit them from requests.
     """
@@ -67,7 +69,7 @@ def plain(value: Any) -> Any:
 
 
 def messages_in(message: Any) -> list[tuple[Path, Any]]:
-    """Return a message as plain data, with its path in the argument, which is empty for a message itself.
+    """Return each message in a value as plain data, with its path in the value. The path of a message itself is empty.
 
     A response object (`ChatCompletion`, `Response`, `GenerateContentResponse`) is replaced with the messages or items
     that it contains.

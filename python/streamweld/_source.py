@@ -1,4 +1,4 @@
-"""A source of byte chunks. An iterator reads it and, if the iterator owns the source, closes it exactly once."""
+"""A source of byte chunks. An iterator reads the source and, if it owns the source, closes it exactly once."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["Source"]
 
 
 class Source:
-    """The `chunks` object that the caller passed. It is iterated and closed.
+    """The `chunks` object that the caller passed.
 
-    If its `__iter__` returns a separate iterator (for example, if it is a generator function), that iterator is closed
-    first, because no other code has a reference to it.
+    This object is iterated and then closed. If its `__iter__` returns a separate iterator (for example, if `__iter__`
+    is a generator function), that iterator is closed first, because no other code has a reference to it.
     """
 
     __slots__ = ("_iterator", "_open", "chunks")
@@ -61,7 +61,7 @@ class Source:
                 "files with mode 'rb', or encode the text as UTF-8 and pass [body]"
             )
         if not hasattr(chunks, method):
-            # Not iterable at all: for example, a response object, or a bound method that was not called.
+            # The object is not iterable: for example, it is a response object, or a method that was not called.
             elsewhere = hasattr(chunks, "__iter__") or hasattr(chunks, "__aiter__")
             hint = (
                 f"is for {other}"

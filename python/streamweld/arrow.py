@@ -1,4 +1,4 @@
-"""Read columns of recorded streams: Arrow in, Arrow out.
+"""Parse columns of recorded streams: both the input and the output are Arrow data.
 
     import pyarrow.parquet as pq
     import streamweld.arrow
@@ -78,13 +78,13 @@ def parse(
 ) -> Any:
     """Parse a column of bodies into a table of responses, one row per body, in the same order.
 
-    A body that cannot be read does not raise an exception. Its row contains what was read before the fault, and `error`
-    describes the fault. A null body becomes a row of nulls.
+    A body that cannot be read does not raise an exception. The row of such a body contains what was read before the
+    fault, and its column `error` describes the fault. A null body becomes a row of nulls.
 
     Args:
         data: an object with the Arrow PyCapsule interface. If it is a single column, that column contains the bodies.
         body: the column of bodies: binary or UTF-8 in any Arrow layout, optionally dictionary-encoded.
-        keep: columns of the input to pass through unchanged; they come first in the output.
+        keep: columns of the input to copy to the output, where they come first.
         dialect: the wire format of all bodies; `auto` detects it for each.
         policy: as for `streamweld.parse`. The default reports truncated streams and errors from the gateway as data.
         columns: the columns to return. The default is `COLUMNS`; others are `response_id`, `model`, `created`,
@@ -94,8 +94,8 @@ def parse(
 
     Returns:
         A pyarrow object of the same kind if `data` is one. Otherwise, an object with the PyCapsule interface, which
-        `polars.DataFrame`, DuckDB, `pyarrow.table` and others accept. A stream without a length, such as
-        `pyarrow.RecordBatchReader`, is read batch by batch as the result is consumed.
+        `polars.DataFrame`, DuckDB, `pyarrow.table` and others accept. If the input is a stream of batches, such as a
+        `pyarrow.RecordBatchReader`, each batch is read only when the caller needs the next part of the result.
 
     Raises:
         UsageError: if a column is missing or has the wrong type, if an option is invalid, if the Arrow data is
@@ -132,7 +132,8 @@ def events(
     Args:
         data: as for `parse`.
         body: as for `parse`.
-        keep: columns of the input whose values are repeated for each event; they come first in the output.
+        keep: columns of the input to copy to the output, where they come first. Each value is repeated for every event
+            of its body.
         dialect: as for `parse`.
         policy: as for `parse`.
         threads: as for `parse`.
@@ -157,8 +158,8 @@ def schema(columns: Sequence[str] = COLUMNS) -> ArrowSchema:
 
     Returns:
         An object with `names`, `ddl` (the columns in Spark's data definition language), `version`, and
-        `__arrow_c_schema__`: `pyarrow.schema(streamweld.arrow.schema())`. The version is also the value of
-        `streamweld:schema` in the metadata of the schema; it changes when a column changes.
+        `__arrow_c_schema__`: `pyarrow.schema(streamweld.arrow.schema())`. `version` changes when a column changes. The
+        metadata of the schema also contains the version, as `streamweld:schema`.
 
     Raises:
         UsageError: if a column does not exist, or if the native backend is not in use.

@@ -1,7 +1,7 @@
 """Convert a stream to another dialect: `StreamConverter`, and `convert`, `iter_convert` and `aconvert` built on it.
 
-If source and target are the same dialect, the stream is repaired in flight. This module uses a backend's converter or
-repairer through their protocols. It does not examine the bytes, and contains no dialect rules.
+If source and target are the same dialect, the stream is repaired in flight. This module calls the converter or repairer
+of the selected backend. It does not examine the bytes, and contains no rules about dialects.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ Now: TypeAlias = float | Callable[[], float]
 TARGETS: Final = get_args(Target)
 _LIMITS = Limits()
 _PREFIX_BYTES = 16
-_LAST_SECOND: Final = 2**53  # up to this value, floats represent every integer exactly
+_LAST_SECOND: Final = 2**53  # a float represents every integer up to this value exactly
 _LONG_BYTES = 16 * 1024
 _JOINED_BYTES = 256 * 1024
-# Target -> the profile of its own API, and the target's name in that profile (`_spec/gateways.json`). Other targets
-# accept any id.
+# For each target that restricts ids: the profile of its own API, and the target's name in that profile
+# (`_spec/gateways.json`).
 _OWN_API: Final[dict[str, tuple[str, str]]] = {
     "chat": ("openai-chat", "openai-chat"),
     "responses": ("openai-responses", "responses"),
@@ -98,9 +98,9 @@ class StreamConverter:
     immediately writes the ending that the target dialect uses for a failure, and stores the failure as `error`. Content
     that the target cannot represent is omitted and reported once, as the diagnostic `not_carried`.
 
-    A stream that is already in the target dialect is repaired in flight. It passes through byte for byte up to the
-    first event that clients of the dialect would misread (parallel calls on one index, a call announced twice, a
-    truncation). From there on, the stream is rewritten, and `repaired` is true. If no diagnostic of the parser explains
+    A stream that is already in the target dialect is repaired in flight. Such a stream passes through byte for byte up
+    to the first event that clients of the dialect would misread (parallel calls on one index, a call announced twice, a
+    truncation). The rest of the stream is rewritten, and `repaired` is true. If no diagnostic of the parser explains
     the change, the diagnostic `rewritten` reports it once. An error sent by the upstream itself passes through
     unchanged. If the dialect is unknown, all bytes pass through unchanged, and `error` is an `UnknownDialect`.
 
@@ -113,9 +113,9 @@ class StreamConverter:
             run the tool itself.
         seed: used to generate ids, for calls and for everything else that needs an id in the target; without a seed,
             these ids are random.
-        now: the creation time to write if the source has none, in seconds since 1970: a number, or a function that
-            returns it and is called once. The default is the current time, or 0 if there is a `seed`, so that equal
-            input gives equal bytes.
+        now: the creation time to write if the source has none, in seconds since 1970. Either a number, or a function
+            that returns one and is called once. The default is the current time, or 0 if there is a `seed`, so that
+            equal input gives equal bytes.
         hold_arguments: hold back each tool call until it is complete.
         include_usage: whether to end a `chat` stream with the usage chunk that `stream_options` can request.
         reasoning_events: which event types a `responses` target uses for reasoning text: `openai`
@@ -124,12 +124,12 @@ class StreamConverter:
             items are closed as incomplete. `error`: as an error, like every other fault, for clients that raise only
             for errors.
         carry_reasoning: write signed and encrypted reasoning in an opaque carrier, which the client sends back with its
-            next request. `history.convert` and `requests.convert` then restore the reasoning. Use this only if those
-            requests pass through one of these functions, because no provider accepts a carrier.
+            next request. `history.convert` and `requests.convert` then restore the reasoning. Use this option only if
+            those requests pass through one of these functions, because no provider accepts a carrier.
         tool_ids: which tool call ids to write: those of the `source`, or ids that the `target`'s own API accepts in a
             history. With `target`, an id that this API would reject, such as `functions.add:0` for Anthropic, is
-            renamed. `source_tool_id` maps it to the old id, which `history.convert` and `requests.convert` restore.
-            This has no effect on a stream that is already in the target dialect.
+            renamed. `source_tool_id` maps the new id to the old id, which `history.convert` and `requests.convert`
+            restore. This option has no effect on a stream that is already in the target dialect.
         raise_on_error: raise `error` after all bytes have been returned, at the next call to `feed` or `close`.
 
     Raises:
@@ -185,7 +185,7 @@ class StreamConverter:
         ):
             if value not in known:
                 raise UsageError(choice_message(name, value, known))
-        # Generated call ids are random too, because the next response in the conversation must not repeat them.
+        # Generated call ids are also random, because the next response in the conversation must not reuse an id.
         prefix = os.urandom(_PREFIX_BYTES).hex() if seed is None else seed
         given: Any = {"tools": tools, "known_call_ids": known_call_ids, "content_type": content_type}
         config = to_config(policy, limits, seed=prefix, **given)
@@ -202,7 +202,7 @@ class StreamConverter:
         self._arguments = (target, config, options)
         # With `auto`, keep the input until the dialect is detected, because the detected dialect may be the target
         # dialect. The converter receives only complete blocks or array elements, so that it does not buffer the same
-        # bytes again. The number of bytes kept is limited.
+        # bytes again. A limit applies to the number of bytes kept.
         self._kept = _KeptInput() if source == "auto" and target != "same" else None
         self._unread = _KeptInput()
         self._splitter = Splitter()
@@ -226,7 +226,7 @@ class StreamConverter:
 
         Raises:
             UsageError: after `close`; as `ParserBusy`, while another call is running.
-            StreamError: the `error`, if `raise_on_error` is set, at the call after its ending was returned.
+            StreamError: the `error`, if `raise_on_error` is set and an earlier call has already returned the ending.
             TypeError: if `data` is not bytes, for example `str`.
         """
         if self._closed:
@@ -240,7 +240,7 @@ class StreamConverter:
     def close(self, *, broken: bool = False) -> bytes:
         """End the source and return the last bytes.
 
-        If the source was truncated, they include the ending for a truncation. A second call returns `b""`.
+        If the source was truncated, these bytes include the ending for a truncation. A second call returns `b""`.
 
         Args:
             broken: whether the source ended because the transport failed, as in `StreamParser.close`.
@@ -275,16 +275,16 @@ class StreamConverter:
     def _overflow(self) -> bytes:
         """Handle too much input before a dialect is detected.
 
-        The kept pieces go to the converter, which does not copy them.
+        The pieces kept so far are passed to the converter without copying.
         """
         self._kept = None
         unread = self._unread.take()
-        return cast("DetectingConverter", self._converter).overflow(unread)  # only converters buffer input here
+        return cast("DetectingConverter", self._converter).overflow(unread)  # never a repairer before detection
 
     def _is_whole(self, piece: bytes, position: PiecePosition) -> bool:
         """Return whether a payload ends with this piece.
 
-        If it does, the converter can process all pending input without buffering it.
+        If a payload ends there, the converter can process all pending input without buffering it.
         """
         ends = self._array.is_one is not False and self._array.ends_in(piece)
         return ends if self._array.is_one else position != "inside"
@@ -302,9 +302,9 @@ class StreamConverter:
         return b"".join(made)
 
     def exceed(self, limit: str) -> bytes:
-        """End the source because it exceeded a limit that only the caller can measure, and return the last bytes.
+        """End the source because it exceeded a limit that only the caller can check, and return the last bytes.
 
-        `error` is then a `LimitExceeded` for that limit. Use this if you decompress the body yourself.
+        `error` is then a `LimitExceeded` for that limit. Call this method if you decompress the body yourself.
 
         Args:
             limit: the name of a limit in `Limits`, such as `max_inflate_ratio`.
@@ -343,7 +343,7 @@ class StreamConverter:
 
     @property
     def error(self) -> StreamError | None:
-        """The upstream failure, if any. By then, the ending for it has been written."""
+        """The upstream failure, if any. When `error` is set, the ending for the failure has already been written."""
         fault = self._converter.error
         if fault is not None and fault.policy is None:
             fault.policy = self._base
@@ -352,7 +352,7 @@ class StreamConverter:
 
     @property
     def repaired(self) -> bool:
-        """Whether repair rewrote, added or omitted anything. False if the target is another dialect."""
+        """Whether repair rewrote, added or omitted anything. Always False if the target is another dialect."""
         return self._repairer is not None and self._repairer.repaired
 
     @property
@@ -389,7 +389,10 @@ class StreamConverter:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Check that `close()` was called. It is not called here, because the bytes that it returns would be lost."""
+        """Check that `close()` was called.
+
+        This method does not call `close()`, because the bytes that `close()` returns would be lost.
+        """
         if exc_type is None and not self._closed:
             raise UsageError("call close() inside the with block: it returns the last bytes")
 
@@ -398,10 +401,10 @@ class StreamConverter:
 
 
 class _KeptInput:
-    """Input that may be read later, in order.
+    """Pieces of input that may be read later, in order.
 
     A long piece is stored unchanged. Short pieces are joined, because each bytes object has an overhead. A joined piece
-    is larger than objects of other kinds, so that the allocator leaves no unused gaps between the pieces.
+    is so large that the allocator does not mix it with small objects, which would leave unused gaps.
     """
 
     __slots__ = ("_pieces", "_short")
@@ -435,7 +438,7 @@ class _KeptInput:
 def _tool_id_form(target: Target) -> tuple[bool, int | None] | None:
     """Return what the target's own API requires of call ids in a history, or None if it accepts any id.
 
-    The values are whether only letters, digits, `_` and `-` are allowed, and the maximum length.
+    The result is a pair: whether only letters, digits, `_` and `-` are allowed, and the maximum length.
     """
     if target not in _OWN_API:
         return None
@@ -449,7 +452,7 @@ def _seconds(now: Now) -> int:
     """Return the time in whole seconds.
 
     Raises:
-        UsageError: if it is not a number from 0 to 2**53.
+        UsageError: if the time is not a number from 0 to 2**53.
     """
     value = cast("object", now() if callable(now) else now)
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= _LAST_SECOND:
@@ -503,18 +506,21 @@ class _Faulty(Progress[StreamConverter]):
 
     @property
     def repaired(self) -> bool:
-        """Whether repair has rewritten, added or omitted anything so far. False if the target is another dialect."""
+        """Whether repair has rewritten, added or omitted anything so far.
+
+        Always False if the target is another dialect.
+        """
         return self._reader.repaired
 
 
 class ConvertIterator(Items[StreamConverter, bytes], _Faulty):
-    """Iterator returned by `iter_convert`. It also provides the response so far."""
+    """Iterator returned by `iter_convert`, which also provides the response so far."""
 
     __slots__ = ()
 
 
 class AsyncConvertIterator(AsyncItems[StreamConverter, bytes], _Faulty):
-    """Iterator returned by `aconvert`. It also provides the response so far."""
+    """Iterator returned by `aconvert`, which also provides the response so far."""
 
     __slots__ = ()
 
@@ -556,8 +562,8 @@ def iter_convert(
     """Convert a stream that arrives in chunks. Yields nothing for a chunk that does not complete any output.
 
     Args:
-        chunks: chunks of the body, such as `response.iter_bytes()` of httpx. They are not read any further once an
-            ending has been written.
+        chunks: chunks of the body, such as `response.iter_bytes()` of httpx. No further chunks are read once an ending
+            has been written.
         target: the dialect to write.
         close_source: whether to call `chunks.close()`, if it exists, exactly once: at the end, on an error, or when the
             loop is left early.
@@ -594,7 +600,7 @@ def aconvert(
         target: the dialect to write.
         idle_timeout: how many seconds to wait for the next chunk, whatever it contains.
         event_timeout: how many seconds to wait for the next output bytes. Both timeouts end the stream as truncated,
-            unless its terminal marker has been read. They need asyncio.
+            unless its terminal marker has been read. The timeouts need asyncio.
         close_source: whether to call `chunks.aclose()` (or `close()`), if it exists, exactly once.
         **options: the options of `StreamConverter`.
 

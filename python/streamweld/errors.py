@@ -22,9 +22,10 @@
          |- ParserBusy                           two calls into one parser at the same time
          `- MissingExtra(ImportError)            an optional dependency is not installed: .extra
 
-All messages are built here, from `_spec/diagnostics.json`, `_spec/errors.json`, the detail and the place. A message is
-one line. Text from the stream (a detail, a gateway's error message, the beginning of an unrecognized body) is
-shortened, and its control characters are escaped. This module does not depend on streams or backends.
+This module builds all messages from `_spec/diagnostics.json`, `_spec/errors.json`, the detail of the error and its
+place in the stream. A message is one line. Text from the stream (a detail, a gateway's error message, the beginning of
+an unrecognized body) is shortened, and its control characters are escaped. This module does not depend on streams or
+backends.
 """
 
 # ruff: noqa: SIM905 (a list of words is easier to read as words)
@@ -81,8 +82,8 @@ _SENTENCES: Final = {
     "truncated_transport": "the connection broke before the stream ended",
 }
 
-# Error codes and types of gateways after which a retry cannot succeed, and those after which it may. The first list
-# takes precedence, because the error for an exhausted quota may have the status 429.
+# Error codes and types that gateways send: first those after which a retry cannot succeed, then those after which a
+# retry may succeed. The first list takes precedence, because the error for an exhausted quota may have the status 429.
 _FINAL: Final = frozenset(
     "insufficient_quota billing_error billing_not_active context_length_exceeded content_filter "
     "content_policy_violation invalid_request_error invalid_request invalid_api_key authentication_error "
@@ -133,10 +134,11 @@ class StreamError(StreamweldError):
         event_ordinal: the 0-based number of that event.
         event_type: the name of that event, if it has an `event:` line.
         path: JSON pointer to the offending member, if known.
-        raw: the first 256 bytes of the payload. They are not part of the message.
+        raw: the first 256 bytes of the payload. These bytes are not part of the message.
         retryable: whether the same request may succeed if sent again; None if unknown.
         policy: the name of the base policy with which the stream was read.
-        hint: what to do about the fault, if the input shows what went wrong; otherwise empty. The message ends with it.
+        hint: what to do about the fault, if the input shows what went wrong; otherwise empty. The message ends with
+            this hint.
         partial: everything read before the fault, as a `Response`; None outside a parser.
         events: the events that the failed call decoded before the fault.
     """
@@ -222,7 +224,7 @@ class StreamError(StreamweldError):
 
 
 def _beginning(head: bytes) -> str:
-    """Quote the first characters of a body."""
+    """Return the first characters of a body in quotation marks."""
     text = head.decode("utf-8", "replace")
     return f"it begins with {text[:_BEGINNING_CHARS]!r}{'…' if len(text) > _BEGINNING_CHARS else ''}" if text else ""
 
@@ -236,7 +238,7 @@ def _restored(cls: type[_E], sentence: str, state: dict[str, Any]) -> _E:
 class FramingError(StreamError):
     """The bytes break a rule of the event-stream format.
 
-    `rule` is a diagnostic code, or `line_ends_missing`: the stream was passed on without its line endings.
+    `rule` is a diagnostic code, or `line_ends_missing` if the line endings were removed before the stream was parsed.
     """
 
     _rule = "framing"
@@ -285,7 +287,7 @@ class ChunkDecodeError(StreamError, ValueError):
 
 
 class LimitExceeded(StreamError):
-    """A limit of `Limits` was exceeded. The input that exceeded it was discarded. `observed` is `limit` + 1."""
+    """A limit of `Limits` was exceeded. The input that exceeded the limit was discarded. `observed` is `limit` + 1."""
 
     _rule = "limit"
     _retryable = False
@@ -314,19 +316,19 @@ class AssemblyError(StreamError):
 
 
 class InvalidToolIndex(AssemblyError):
-    """The index of a tool call is invalid, and the policy raises for this."""
+    """The index of a tool call is invalid, and the policy requires an exception."""
 
     _rule = "index_unusable"
 
 
 class ToolCallConflict(AssemblyError):
-    """Two fragments of one tool call contradict each other, and the policy raises for this."""
+    """Two fragments of one tool call contradict each other, and the policy requires an exception."""
 
     _rule = "conflict"
 
 
 class OrphanDelta(AssemblyError):
-    """A fragment belongs to a tool call that is closed or was never opened, and the policy raises for this."""
+    """A fragment belongs to a tool call that is closed or was never opened, and the policy requires an exception."""
 
     _rule = "late_delta"
 
@@ -391,8 +393,8 @@ class UpstreamError(StreamError):
 class TruncatedStream(StreamError, EOFError):
     """The stream ended too early. Everything before that point was delivered; open calls are incomplete.
 
-    `where`: `empty`, `mid_event`, `mid_utf8`, `mid_text`, `mid_arguments`, `between_events`, `transport` (the transport
-    failed, and none of the other values is more precise), or `idle` (a timeout of the async iterators). `open_items`:
+    `where` is `empty`, `mid_event`, `mid_utf8`, `mid_text`, `mid_arguments`, `between_events`, `transport` (the
+    transport failed, and no other value is more precise), or `idle` (a timeout of the async iterators). `open_items`:
     the numbers of the parts that were still open.
     """
 
@@ -416,12 +418,12 @@ class TruncatedStream(StreamError, EOFError):
 
 
 class UnknownDialect(StreamError):
-    """The first payloads are not in a known dialect, or not in the one that was specified.
+    """The first payloads are not in a known dialect, or not in the dialect that the caller specified.
 
     Attributes:
         seen: the names of the payloads' members.
-        specified: the dialect that the caller specified, if the payloads are in the dialect `detail` instead; otherwise
-            None.
+        specified: the dialect that the caller specified, if the payloads are in another known dialect, which `detail`
+            names; otherwise None.
     """
 
     _rule = "unknown_dialect"
@@ -451,7 +453,7 @@ class UnknownDialect(StreamError):
 
 
 class SpliceError(StreamError):
-    """The stream of a reconnect does not continue the first one. The byte offset refers to the second stream.
+    """The stream of a reconnect does not continue the first stream. The byte offset refers to the second stream.
 
     `rule` is `splice_other_stream` (the second stream belongs to another response), `splice_gap` (events between the
     two streams are missing), `splice_ambiguous` (the bytes do not show where the second stream starts; set
@@ -485,7 +487,7 @@ class HistoryError(StreamweldError):
     Attributes:
         rule: the code of the rule.
         path: JSON pointer to the offending member.
-        violations: the violations that `check` finds in the history, if they cause the error.
+        violations: the violations that `check` found in the history, if they caused this error.
         detail: a description of what is wrong.
     """
 
@@ -506,7 +508,10 @@ class UsageError(StreamweldError, RuntimeError):
 
 
 class ParserBusy(UsageError):
-    """A parser was called while another call was running. A parser reads one stream, one call at a time."""
+    """A method of a parser was called while another call was running.
+
+    A parser reads one stream, and allows only one call at a time.
+    """
 
 
 class MissingExtra(UsageError, ImportError):

@@ -1,6 +1,7 @@
-"""The event classes. A process uses one of two sets of them.
+"""The event classes.
 
-If the extension is installed, these are the native classes, and the pure backend uses them too. Otherwise, they are the
+There are two sets of event classes, and each process uses one of them. If the extension is installed, this module
+exports the native classes, which the pure backend then also uses. Without the extension, this module exports the
 classes in `_events`. Both sets have the same names, fields and repr, and `__module__` is this module. Type checkers
 always see the Python classes.
 """

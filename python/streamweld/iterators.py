@@ -1,6 +1,6 @@
 """Yield events from a source of bytes: `iter_events`, `iter_batches`, `aiter_events`, `aiter_batches`.
 
-This module combines `StreamParser` with the loop that reads a source. It does not examine the bytes.
+This module combines `StreamParser` with the loop that reads a source. This module does not examine the bytes.
 """
 
 from __future__ import annotations
@@ -85,13 +85,13 @@ class _Arguments:
 
 
 class EventIterator(Items[StreamParser, _T], Progress[StreamParser], _Arguments):
-    """Iterator returned by `iter_events` and `iter_batches`. It also provides the response so far."""
+    """Iterator returned by `iter_events` and `iter_batches`, which also provides the response so far."""
 
     __slots__ = ()
 
 
 class AsyncEventIterator(AsyncItems[StreamParser, _T], Progress[StreamParser], _Arguments):
-    """Iterator returned by `aiter_events` and `aiter_batches`. It also provides the response so far."""
+    """Iterator returned by `aiter_events` and `aiter_batches`, which also provides the response so far."""
 
     __slots__ = ()
 
@@ -128,7 +128,7 @@ def iter_batches(
 ) -> EventIterator[list[Event]]:
     """Yield the events of a stream as one list for each chunk that completes an event.
 
-    Like `iter_events`, but with less overhead if there are many events.
+    This function is like `iter_events`, but has less overhead if there are many events.
     """
     source = Source.sync(chunks, close=close_source, other="aiter_batches()")
     parser = StreamParser(**options)
@@ -149,11 +149,11 @@ def aiter_events(
         chunks: chunks of the body: `response.aiter_bytes()` of httpx, `response.content.iter_any()` of aiohttp.
         idle_timeout: how many seconds to wait for the next chunk, whatever it contains.
         event_timeout: how many seconds to wait for the next event; a gateway's keep-alive comments do not count. Both
-            timeouts end the stream with `TruncatedStream(where="idle")`, unless its terminal marker has been read. They
-            need asyncio.
+            timeouts end the stream with `TruncatedStream(where="idle")`, unless its terminal marker has been read. The
+            timeouts need asyncio.
         close_source: whether to call `chunks.aclose()` (or `close()`), if it exists, exactly once: at the end, on an
-            error, on cancellation, or when the iterator is closed. If a loop is left early, the source is closed when
-            the iterator is dropped; `async with aiter_events(...) as events` closes it at once.
+            error, on cancellation, or when the iterator is closed. If the caller leaves the loop early, the source is
+            closed only when the iterator is deleted. To close it at once, use `async with aiter_events(...) as events`.
         **options: the options of `StreamParser`: `dialect`, `policy`, `limits`, `tools`, `known_call_ids`,
             `content_type`, `seed`.
 
@@ -177,7 +177,7 @@ def aiter_batches(
 ) -> AsyncEventIterator[list[Event]]:
     """Yield the events of a stream as one list for each chunk that completes an event.
 
-    Otherwise like `aiter_events`, but with less overhead if there are many events.
+    This function is like `aiter_events`, but has less overhead if there are many events.
     """
     source = Source.asynchronous(chunks, close=close_source, other="iter_batches()")
     timeouts = timeouts_of(idle_timeout, event_timeout)

@@ -1,7 +1,7 @@
 """Options for a stream: `Policy` (how to react to each fault) and `Limits` (how much input to accept).
 
-Both are frozen and hashable. They are validated when they are created, so a backend receives only valid plain data.
-They depend only on the tables in `_spec`, not on a stream.
+Objects of both classes are frozen and hashable. Options are validated when they are created, so a backend receives only
+valid plain data. This module depends only on the tables in `_spec`, not on a stream.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ class Policy(_Checked):
     """How to react to faults in a stream, and how to interpret ambiguous input.
 
     `Policy("strict")` raises on every diagnostic with the severity warning or error. `Policy("standard")` repairs input
-    that has only one correct interpretation. It raises on malformed JSON, a truncated stream, or an error sent by the
-    gateway. `Policy("salvage")` raises as little as possible: it skips malformed events, reports truncation and
-    upstream errors as data, and accepts a stream without an end signal (see `missing_terminal`). All three raise if a
-    limit is exceeded or the body is not an event stream. Every `policy=` argument also accepts the name of a base
-    policy.
+    that has only one correct interpretation. The standard policy raises on malformed JSON, a truncated stream, or an
+    error sent by the gateway. `Policy("salvage")` raises as little as possible: it skips malformed events, reports
+    truncation and upstream errors as data, and accepts a stream without an end signal (see `missing_terminal`). All
+    three policies raise if a limit is exceeded or the body is not an event stream. Every `policy=` argument also
+    accepts the name of a base policy.
 
     Most of the other options choose between two interpretations of ambiguous input. Diagnostics and docs/rules.md refer
     to these ambiguities as AM1 to AM12. AM1 to AM6, AM9, AM11 and `inline_reasoning` apply only to Chat Completions,
@@ -100,30 +100,30 @@ class Policy(_Checked):
             longer change. `"finish"` closes them at the finish reason, for callers that cannot wait; later fragments of
             a call are ignored (`late_delta`).
         same_index_new_id_same_name_empty: AM1: a new id arrives on the index of a call that has the same name and no
-            arguments yet. `"new"`: a second call starts. `"merge"`: it is the same call, because the gateway generates
-            a new id for every delta.
+            arguments yet. `"new"`: a second call starts. `"merge"`: both ids belong to the same call, because the
+            gateway generates a new id for every delta.
         orphan_index: AM2: arguments arrive on an index that no call uses, while several calls are waiting for
-            arguments. `"fifo"`: they belong to the call announced first. `"latest"`: they belong to the call announced
-            last.
-        dup_id_parallel_headers: AM3: one id is announced on two indexes. `"join"`: it is one call whose fragments move
-            between indexes. `"split"`: two calls. `"auto"`: there are two calls only if the joined text is not valid
-            JSON but the text of each index is.
+            arguments. `"fifo"`: the arguments belong to the call announced first. `"latest"`: the arguments belong to
+            the call announced last.
+        dup_id_parallel_headers: AM3: one id is announced on two indexes. `"join"`: there is one call, whose fragments
+            move between indexes. `"split"`: there are two calls. `"auto"`: there are two calls only if the joined text
+            is not valid JSON but the text of each index is.
         dup_id_empty_header: AM4: the id of a finished call is announced again, without arguments. `"drop"`: the gateway
-            repeated itself. `"keep"`: it is a second call, without arguments.
+            repeated itself. `"keep"`: the model made a second call, without arguments.
         identical_idless_same_index: AM5: an identical call without an id arrives on the same index. `"drop"`: the
-            gateway sent it twice. `"keep"`: two calls.
+            gateway sent one call twice. `"keep"`: there are two calls.
         on_overflow: AM6: a second JSON object without a header follows the complete arguments of a call. `"flag"`: the
-            call is invalid. `"split"`: the object is the arguments of another call to the same function.
+            call is invalid. `"split"`: the object contains the arguments of another call to the same function.
         duplicate_payload: AM7: a payload equals the previous one byte for byte. `"keep"`: the model repeated itself
             ("haha"). `"drop"`: the gateway sent it twice.
         content_mode: AM8: what a text delta contains. `"delta"`: new text. `"cumulative"`: all of the text so far.
-            `"auto"`: depends on what arrives.
-        drop_restated_content: AM9: the last chunk contains the complete text again. `True`: it is a repetition and is
-            dropped. `False`: it is more text.
+            `"auto"`: the received deltas determine which of the two applies.
+        drop_restated_content: AM9: the last chunk contains the complete text again. `True`: this text is a repetition
+            and is dropped. `False`: this text is new.
         restart_on_new_stream_id: AM10: a new chunk id and role arrive in the middle of the stream. `False`: the same
             response continues. `True`: the gateway restarted the response, and everything before the restart is
             dropped.
-        merge_choices: AM11: tool calls are in a different choice than the text. `False`: they belong to that other
+        merge_choices: AM11: tool calls are in a different choice than the text. `False`: the calls belong to that other
             choice. `True`: one response was spread over several choices, and all of it belongs to choice 0.
         unstable_id: AM12: the id of a call changes during the stream. `"first"` or `"last"`: which id the call keeps;
             the others become its `aliases`.
@@ -131,11 +131,11 @@ class Policy(_Checked):
             finish reason. `"cut"`: the call is `incomplete`, because some gateways write `[DONE]` after a truncation.
             `"run"`: the call is complete and has no arguments, because the gateway never sends finish reasons.
         missing_terminal: a stream that ends without any end signal (a finish reason, or the terminal event or marker of
-            its dialect), although everything that was opened has been closed. `"truncate"`: the stream was truncated.
-            This is the default for strict and standard. `"assume"`: the stream is complete, for gateways that never
-            send an end signal. This is the default for salvage. The response then has the completeness `"assumed"`, no
-            finish reason, and the diagnostic `terminal_missing`.
-        text_calls: tool calls that a model wrote into its text (`<tool_call>...`). `"off"`: they remain text.
+            its dialect), although everything that was opened has been closed. `"truncate"` (the default for strict and
+            standard): the stream was truncated. `"assume"` (the default for salvage): the stream is complete, because
+            the gateway never sends an end signal; the response then has the completeness `"assumed"`, no finish reason,
+            and the diagnostic `terminal_missing`.
+        text_calls: tool calls that a model wrote into its text (`<tool_call>...`). `"off"`: such calls remain text.
             `"report"`: the diagnostic `text_call_seen` reports each one, but the text is unchanged. `"promote"`: a
             complete, well-formed call of one of the request's `tools` becomes a tool call. Read
             docs/guides/text-calls.md first, because such calls are untrusted.
@@ -215,7 +215,7 @@ class Policy(_Checked):
         object.__setattr__(self, "_hash", hash(tuple([getattr(self, name) for name in _CHOICES])))
 
     def __hash__(self) -> int:
-        # not a dataclass field: computed once, because it is used for every stream
+        # not a dataclass field; computed only once, because every stream needs it
         return cast("int", getattr(self, "_hash"))  # noqa: B009
 
     def config(self) -> dict[str, Any]:
@@ -262,8 +262,9 @@ class Limits(_Checked):
 
     Args:
         max_event_bytes: bytes of data in one event, including data still pending, plus one per line. Default: 16 MiB,
-            because some events contain images of several MB. This also limits how much input a converter holds back
-            until `source="auto"` detects the dialect, or until a repair determines whether an event passes through.
+            because some events contain images of several MB. The same limit applies to the input that a converter holds
+            back until `source="auto"` detects the dialect, or until a repair determines whether an event passes
+            through.
         max_field_bytes: bytes in the value of an `event` or `id` line. Default: 8 KiB, which is also the size that HTTP
             servers allow for a header.
         max_json_depth: levels of nesting in one payload. Default: 128, as in serde_json; deeper JSON is never parsed.
@@ -273,8 +274,8 @@ class Limits(_Checked):
             annotations) are also counted separately, as 32 values each, because a decoded entry takes up to 1.5 KB.
         max_choices: choices in one response. Default: 128, the largest `n` that OpenAI accepts.
         max_parts: parts in one response (texts, reasoning, tool calls, files, sources, ...) and items that contain
-            them. Default: 16,384. In a converter, each part takes up to 2.5 KB, however short it is; `max_text_bytes`
-            accounts for that.
+            them. Default: 16,384. In a converter, even a short part takes up to 2.5 KB; `max_text_bytes` accounts for
+            that.
         max_tool_calls: tool calls in one response. Default: 1,024.
         max_tool_index: the largest index that a tool-call delta may have; a larger index counts as missing. Default:
             4,096.
@@ -286,14 +287,14 @@ class Limits(_Checked):
             contain a thought signature.
         max_text_bytes: UTF-8 bytes in all text, reasoning and refusals, and in the annotations and provider metadata
             that are kept. After the first 512, each annotation and each member of merged metadata counts as an
-            additional 640 bytes, which is what a short one takes. After the first 256, each part counts as an
-            additional 2,560 bytes, and each item (Responses items, Anthropic and AI SDK blocks) as an additional 1,024,
-            which leaves room for 16,384 blocks. Default: 64 MiB.
+            additional 640 bytes, which is the memory that a short one takes. After the first 256, each part counts as
+            an additional 2,560 bytes, and each item (Responses items, Anthropic and AI SDK blocks) as an additional
+            1,024, which leaves room for 16,384 blocks. Default: 64 MiB.
         max_events: events in the stream. Default: off.
         max_stream_bytes: bytes in the decoded body. Default: off.
-        max_inflate_ratio: how many bytes each byte of a compressed body may expand to on average. It is checked from 16
-            MiB of output on, if an integration or the proxy decompresses the body. Default: 200; the ratio for streams
-            of text stays below 60.
+        max_inflate_ratio: how many bytes each byte of a compressed body may expand to on average. The ratio is checked
+            only after 16 MiB of output, and only if an integration or the proxy decompresses the body. Default: 200;
+            the ratio for streams of text stays below 60.
         max_diagnostics: diagnostics to keep; later ones are only counted (`diagnostics_dropped`). Default: 256.
 
     Raises:
@@ -335,13 +336,13 @@ class Limits(_Checked):
         object.__setattr__(self, "_hash", hash(tuple(config.values())))
 
     def __hash__(self) -> int:
-        # not a dataclass field: computed once, because it is used for every stream
+        # not a dataclass field; computed only once, because every stream needs it
         return cast("int", getattr(self, "_hash"))  # noqa: B009
 
     def config(self) -> dict[str, int | None]:
         """Return the limits by name, as part of a parser's config.
 
-        It is computed once and must not be modified.
+        The value is computed once and must not be modified.
         """
         made: dict[str, int | None] = getattr(self, "_config")  # noqa: B009 (not a field: it is not part of the value)
         return made
@@ -399,10 +400,10 @@ USUAL: Final[dict[object, dict[str, Any]]] = {}
 
 
 def with_text_calls(policy: object, text_calls: TextCalls | None, families: tuple[str, ...] | None = None) -> Policy:
-    """Return the policy, which may be given as the name of a base policy, with another `text_calls` value.
+    """Return a copy of the policy with another `text_calls` value.
 
     Args:
-        policy: the policy to change.
+        policy: the policy, or the name of a base policy.
         text_calls: the new value; None keeps the current value.
         families: the new value of `text_call_families`; None keeps the current value.
 
@@ -477,7 +478,7 @@ def to_config(
 
 
 def _check_text(name: str, text: str) -> None:
-    """Reject unpaired surrogates. No stream can contain them, and the backends do not handle them."""
+    """Reject unpaired surrogates. No stream can contain unpaired surrogates, and the backends do not handle them."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -499,8 +500,9 @@ def _words(name: str, values: object) -> list[str]:
 def defined_tools(entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
     """Yield the name and schema of each function in one element of a request's `tools`.
 
-    In Chat Completions and Bedrock, the element wraps the function; in Gemini, it lists several functions. Nothing is
-    yielded for a tool without a name. The schema is None if the tool has none, as for free-form and hosted tools.
+    In Chat Completions and Bedrock, the element contains the function; in Gemini, the element lists several functions.
+    Tools without a name are skipped. The schema is None for a tool without a schema, such as a free-form or hosted
+    tool.
     """
     lists = [entry[key] for key in _LIST_KEYS if isinstance(entry.get(key), list)]
     several = [one for found in lists for one in cast("list[object]", found)]
@@ -543,7 +545,7 @@ def _named_tools(tools: object) -> dict[str, object]:
             continue
         tool = cast("Mapping[str, object]", one)
         defined = list(defined_tools(tool))
-        if not defined and tool.get("type") == "function":  # hosted tools need no name
+        if not defined and tool.get("type") == "function":  # a hosted tool does not need a name
             raise UsageError(f"tools contains {tool!r}, which has no name; {_TOOLS_HINT}")
         for name, schema in defined:
             _check_text("tools", name)

@@ -28,8 +28,8 @@ class PartialArguments:
     """The arguments of one tool call while they arrive. Get a view from `StreamParser.partial` or
     `EventIterator.partial`.
 
-    The cost of a delta depends only on the length of that delta. Values never go beyond what was sent: a number that
-    may continue, a key without a value, or half of an escape is omitted until it is complete.
+    The time to process a delta depends only on the length of that delta. A value contains only what is certain so far:
+    a number that may continue, a key without a value, or half of an escape is omitted until it is complete.
 
     >>> from streamweld import StreamParser
     >>> parser = StreamParser()
@@ -57,8 +57,8 @@ class PartialArguments:
     def state(self) -> PartialState:
         """`open` while the call is arriving, then the state of the `ToolCall`.
 
-        `broken` if the text can no longer become an object, as with a `custom` call, whose arguments are plain text.
-        `value` then keeps the valid part. `retracted` after a `ToolCallRetracted`.
+        `broken` if the text can no longer become an object, as with a `custom` call, whose arguments are plain text;
+        `value` then contains the valid beginning. `retracted` after a `ToolCallRetracted`.
         """
         return "broken" if self._state == "open" and self._text.is_broken else self._state
 
@@ -66,7 +66,7 @@ class PartialArguments:
     def value(self) -> dict[str, Any] | None:
         """The arguments so far, without an unfinished string; None until the object begins.
 
-        Until a `reset`, each access returns the same object, which grows in place. Copy what you want to keep.
+        Until a `reset`, each access returns the same object, which grows in place. Copy any part that you want to keep.
         """
         return self._text.root
 
@@ -83,8 +83,8 @@ class PartialArguments:
     def apply(self, event: Event) -> None:
         """Apply the next event of the stream. Events of other parts are ignored.
 
-        The parser calls this for its own views. Call it yourself only on a view that you created, to replay stored
-        events.
+        The parser calls this method for its own views. Call this method yourself only on a view that you created, to
+        replay stored events.
         """
         match event:
             case ToolCallDelta(part=self._part, arguments=arguments):
@@ -127,7 +127,7 @@ class PartialArguments:
 class Following:
     """Wraps a backend's parser and updates the views of its calls.
 
-    It is used in place of the parser as soon as a view exists.
+    This wrapper replaces the parser as soon as a view exists.
     """
 
     __slots__ = ("_ended", "_parser", "_views")
@@ -208,7 +208,7 @@ class Following:
 
 
 def arguments_so_far(parser: Parser | Following, part: int) -> str:
-    """Return the argument text that a call's deltas have contained so far."""
+    """Return the argument text received so far for a call."""
     shown = parser.shown_arguments(part)
     if shown is not None:
         return shown

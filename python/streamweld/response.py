@@ -1,7 +1,7 @@
 """The result of a stream as one immutable value, built from the events that close its parts.
 
-Both backends share it. This module depends only on events, not on a parser or dialect, and does not interpret the
-stream.
+Both backends use this module. This module depends only on events, not on a parser or dialect, and does not interpret
+the stream.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _short(text: str) -> str:
 
 
 class Choice:
-    """One choice of a response. Most responses have only one."""
+    """One choice of a response. Most responses have only one choice."""
 
     __slots__ = ("_finished", "_index", "_item_ids", "_items")
 
@@ -82,7 +82,7 @@ class Choice:
     def item_ids(self) -> dict[int, str]:
         """Wire ids of the items that parts belong to (`msg_…`, `rs_…`, `fc_…`), keyed by part number.
 
-        Ids that were not sent are missing.
+        A part is missing from the mapping if its item has no wire id.
         """
         own = {item.part: item.item_id for item in self._items if isinstance(item, ReasoningDone | ToolCall)}
         return self._item_ids | {part: item_id for part, item_id in own.items() if item_id is not None}
@@ -111,7 +111,7 @@ class Choice:
     def dispatchable_calls(self) -> tuple[ToolCall, ...]:
         """The calls to run: complete, with a name and an id, and without a result in the same stream.
 
-        Empty if the finish reason is `error`, even for calls that were complete before the response failed.
+        The tuple is empty if the finish reason is `error`, even if calls were complete before the response failed.
         """
         return _dispatchable(self._items, self.finish_reason)
 
@@ -127,12 +127,12 @@ class Choice:
 
     @property
     def raw_finish_reason(self) -> str | None:
-        """The finish reason as the gateway sent it; None if it sent none."""
+        """The finish reason as the gateway sent it; None if the gateway sent none."""
         return None if self._finished is None else self._finished.raw_reason
 
     @property
     def provider_metadata(self) -> dict[str, Any] | None:
-        """Metadata of the choice for which this class has no other field."""
+        """Members of the choice for which this class has no other field."""
         return None if self._finished is None else self._finished.provider_metadata
 
     def __eq__(self, other: object) -> bool:
@@ -187,7 +187,10 @@ def _shown(choice: Choice) -> str:
 
 
 class Fold(Protocol):
-    """The members of a response, computed from events by `_Fold` or by its native equivalent in the extension."""
+    """The members of a response.
+
+    `_Fold`, or its native equivalent in the extension, computes these members from events.
+    """
 
     @property
     def events(self) -> tuple[Event, ...]: ...
@@ -297,7 +300,7 @@ class _Fold:
         return self.first.raw_finish_reason
 
     def _fold(self, events: Iterable[Event]) -> None:
-        items: dict[int, list[Item]] = {}  # has a key for every choice
+        items: dict[int, list[Item]] = {}  # this mapping has a key for every choice
         item_ids: dict[int, dict[int, str]] = {}
         finished: dict[int, Finished] = {}
         folded: list[Event] = []
@@ -305,7 +308,7 @@ class _Fold:
         self.usage = None
         self.error = None
         for event in events:
-            # The classes have no subclasses, and one set lookup is cheaper than `isinstance` with each of them.
+            # These classes have no subclasses, and one set lookup is faster than `isinstance` with each class.
             if type(event) in _ITEMS:
                 item = cast("_ItemOfChoice", event)
                 if type(item) in _TEXTS and _is_withdrawn(cast("_Text", item)):
@@ -346,9 +349,9 @@ class _Fold:
 class Response:
     """The result of a stream so far. Each access to `parser.response` returns a new, immutable value.
 
-    It is built by folding events, either those of the whole stream or those of a parser's snapshot. Only events that
-    close a part are used; deltas are ignored. The fields of the first choice (the one with the lowest index) are also
-    available on the response itself; `choices` contains all choices.
+    A response is built by folding events, either those of the whole stream or those of a parser's snapshot. Only events
+    that close a part are used; deltas are ignored. The fields of the first choice (the one with the lowest index) are
+    also available on the response itself; `choices` contains all choices.
     """
 
     __slots__ = ("_fold", "_given")
@@ -364,7 +367,8 @@ class Response:
     ) -> None:
         """Create a response.
 
-        `ordered`: whether the events are a parser's snapshot, with parts in order and `Unknown` as a part.
+        `ordered`: whether the events are a parser's snapshot, in which the parts are in order and an `Unknown` is a
+        part.
         """
         self._fold: Fold | None = None
         self._given: _Given = (
@@ -382,7 +386,7 @@ class Response:
         if fold is not None:
             return fold
         given = self._given
-        fold = self._fold  # another thread may have computed it: a thread stores the fold before it replaces the events
+        fold = self._fold  # check again: another thread stores the fold before it removes the events
         if fold is None:
             fold = self._fold = _Fold(given)
             self._given = _NOTHING
@@ -408,12 +412,12 @@ class Response:
 
     @property
     def dialect(self) -> str | None:
-        """The wire format: the one specified or detected; None if it was not detected."""
+        """The wire format that was specified or detected; None if none was."""
         return self._folded().dialect
 
     @property
     def provider_metadata(self) -> dict[str, Any] | None:
-        """Members of the first chunk that have no field of their own in this class."""
+        """Members of the first chunk for which this class has no other field."""
         started = self._folded().started
         return None if started is None else started.provider_metadata
 
@@ -442,7 +446,7 @@ class Response:
 
     @property
     def diagnostics_dropped(self) -> int:
-        """The number of further diagnostics, which were not kept."""
+        """The number of further diagnostics that were not kept."""
         return self._folded().diagnostics_dropped
 
     @property
@@ -463,12 +467,13 @@ class Response:
 
     @property
     def retry_verdict(self) -> RetryVerdict | None:
-        """What had been emitted before the response was truncated. A retry of the request would repeat it.
+        """What had been emitted before the response was truncated. A retry of the request would repeat this output.
 
         `nothing_emitted`: no part, so a retry does not repeat anything. `text_only`: text, reasoning or another part,
         but no tool call. `call_open`: a tool call had started, but none was complete. `call_complete`: at least one
-        tool call was complete and may have been run, by the client or by the provider. All choices count. None if the
-        response is `complete` or `assumed`. While it is `open`, the value is what it would be if the stream ended now.
+        tool call was complete and may have been run, by the client or by the provider. All choices are taken into
+        account. None if the response is `complete` or `assumed`. While the response is `open`, the value is what it
+        would be if the stream ended now.
         """
         fold = self._folded()
         if fold.completeness in ("complete", "assumed"):
@@ -601,7 +606,7 @@ class Reader(Protocol):
 
 
 def response_of(reader: Reader) -> Response:
-    """Return everything read so far as a `Response`. Its members are computed on first access."""
+    """Return everything read so far as a `Response`. The members of the response are computed on first access."""
     fold = reader.fold(Choice)
     if fold is None:
         events, completeness, dropped = reader.snapshot()
@@ -619,7 +624,7 @@ def _order(items: list[Item]) -> None:
 
     Calls keep their final order relative to each other, which is the order in which they closed.
     """
-    latest = {item.part: item for item in items if isinstance(item, ToolResult)}  # drops preliminary results
+    latest = {item.part: item for item in items if isinstance(item, ToolResult)}  # this drops preliminary results
     kept = [item for item in items if not isinstance(item, ToolResult) or latest[item.part] is item]
     calls = iter([item for item in kept if isinstance(item, ToolCall)])
     kept.sort(key=_part)
@@ -639,7 +644,10 @@ def _of(item_ids: Mapping[int, str] | None, items: Iterable[Item] | None) -> dic
 
 
 def _is_withdrawn(text: _Text) -> bool:
-    """Return whether the text of a part was retracted. Such a part closes empty, and the response omits it."""
+    """Return whether the text of a part was retracted.
+
+    A retracted part closes without content, and the response omits it.
+    """
     if text.text or text.provider_metadata:
         return False
     if type(text) is TextDone:

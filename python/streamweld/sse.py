@@ -67,7 +67,7 @@ class FrameReader:
 
         Raises:
             LimitExceeded: if a limit is exceeded; `.events` holds the frames of this call before the fault. The reader
-                cannot be used after this.
+                cannot be used after this exception.
             UsageError: after LimitExceeded; as `ParserBusy`, while another call is running.
             TypeError: if the data is not a contiguous buffer of bytes.
         """
@@ -81,7 +81,7 @@ class FrameReader:
 
     @property
     def last_event_id(self) -> str:
-        """The value to send as `Last-Event-ID` to continue from here."""
+        """The value of `Last-Event-ID` with which a reconnect continues after the frames read so far."""
         return self._framer.last_event_id
 
     @property
@@ -119,8 +119,8 @@ def aiter_frames(
 ) -> AsyncFrameIterator:
     """Yield the frames of an asynchronous source, such as `response.aiter_bytes()` of httpx. See `iter_frames`.
 
-    If a loop is left early, the source is closed when the iterator is dropped; `async with aiter_frames(...) as frames`
-    closes it at once.
+    If the caller leaves the loop early, the source is closed only when the iterator is deleted. To close it at once,
+    use `async with aiter_frames(...) as frames`.
     """
     source = Source.asynchronous(chunks, close=close_source, other="iter_frames()")
     reader = FrameReader(limits=limits, last_event_id=last_event_id)
@@ -128,7 +128,7 @@ def aiter_frames(
 
 
 class _Reconnects:
-    """Properties of both iterators with the values that a client needs to reconnect."""
+    """Properties of both iterators that return the values that a client needs to reconnect."""
 
     __slots__ = ()
     _reader: FrameReader
@@ -169,7 +169,7 @@ def _frames(reader: FrameReader, source: Source) -> Generator[Frame]:
         for chunk in source:
             yield from _step(reader, chunk)
     except BaseException:
-        # The original exception is more useful than a failure to close the source.
+        # Do not let an error from closing the source replace the original exception.
         with suppress(Exception):
             source.close()
         raise
@@ -188,7 +188,7 @@ async def _aframes(reader: FrameReader, source: Source) -> AsyncGenerator[Frame]
     await source.aclose()
 
 
-# The interface of both backends.
+# The interface that the framers of both backends implement.
 
 
 class _Framer(Protocol):

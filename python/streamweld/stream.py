@@ -1,7 +1,7 @@
 """Parse the bytes of a response into events: `StreamParser`, and `parse` for a complete body.
 
-This module uses a backend's parser through its protocol, and adds what both backends share: the `Response`, and
-exceptions that contain it. It does not interpret the bytes.
+This module calls the parser of the selected backend, and adds what both backends share: the `Response`, and exceptions
+that contain it. This module does not interpret the bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StreamOptions", "StreamParser", "parse"]
 
-# Names that other functions use for these options, and what to write instead.
+# Names that other functions use for these options, each with the name to use here.
 _CALLED: Final = {
     **dict.fromkeys(("format", "source"), "dialect="),
     **{name: f"policy=Policy({name}=…)" for name in ("text_calls", "text_call_families", "missing_terminal")},
@@ -34,7 +34,7 @@ _CALLED: Final = {
 
 
 class StreamOptions(TypedDict, total=False):
-    """The options of `StreamParser`, which `parse` and every iterator accept too."""
+    """The options of `StreamParser`, which `parse` and every iterator also accept."""
 
     dialect: Dialect
     policy: Base | Policy
@@ -52,15 +52,14 @@ class StreamParser:
 
     Args:
         dialect: the wire format, or `"auto"` to detect it from the first payloads. One of `"chat"`, `"responses"`,
-            `"anthropic"`, `"gemini"`, `"ai-sdk-parts"`, `"ai-sdk-ui"`. If a dialect is given, it is always used. If
-            nothing in the stream is valid in that dialect, `UnknownDialect` is raised and reports the dialect that was
-            detected.
+            `"anthropic"`, `"gemini"`, `"ai-sdk-parts"`, `"ai-sdk-ui"`. A dialect given here is always used. If nothing
+            in the stream is valid in it, `UnknownDialect` is raised and reports the dialect that was detected.
         policy: a `Policy`, or the name of a base (`"strict"`, `"standard"`, `"salvage"`): which faults raise, which are
             repaired, and how ambiguous input is interpreted.
         limits: how much input to accept before raising `LimitExceeded`; see `Limits`.
         tools: the tools of the request: their definitions in any dialect, their names, or a mapping from name to the
-            JSON schema of the parameters. They help to assemble names that arrive in fragments, and to interpret calls
-            without arguments.
+            JSON schema of the parameters. The tools help to assemble names that arrive in fragments, and to interpret
+            calls without arguments.
         known_call_ids: call ids of earlier turns; a call that reuses one of them gets a new id.
         content_type: the Content-Type header of the response; used only in the message of `NotAnEventStream`.
         seed: part of generated call ids (`call_<seed>_<part>`): 1 to 64 characters of A-Z a-z 0-9 _ -. Random if None.
@@ -68,7 +67,7 @@ class StreamParser:
     Raises:
         UsageError: if an option does not exist or has an invalid value.
 
-    A parser holds no lock while it waits, and may move between threads. Two simultaneous calls raise `ParserBusy`.
+    A parser may be passed from one thread to another between two calls. Two simultaneous calls raise `ParserBusy`.
 
     >>> with StreamParser() as parser:
     ...     events = parser.feed(b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\\n\\n')
@@ -117,7 +116,7 @@ class StreamParser:
             TypeError: if `data` is not bytes, for example `str`.
         """
         if self._is_head_open:
-            if type(data) is bytes and not self._head:  # the usual first read
+            if type(data) is bytes and not self._head:  # the fast path for the usual first read
                 self._head = data[:HEAD_BYTES]
                 self._is_head_open = len(data) < HEAD_BYTES
             else:
@@ -133,7 +132,7 @@ class StreamParser:
         reject_text(data)
         try:
             self._head += bytes(memoryview(data).cast("B")[: HEAD_BYTES - len(self._head)])
-        except (TypeError, ValueError):  # not bytes, or a released view
+        except (TypeError, ValueError):  # the data is not bytes, or is a released memoryview
             return  # the parser raises the error
         self._is_head_open = len(self._head) < HEAD_BYTES
 
@@ -142,8 +141,8 @@ class StreamParser:
 
         Args:
             broken: whether the body ended because the transport failed (a reset connection, a chunked body without its
-                last chunk). Such a stream counts as truncated, unless its terminal marker or a complete JSON body was
-                read before. If the transport did not fail, a stream that sent its finish reason counts as ended.
+                last chunk). Such a stream counts as truncated, unless its terminal marker or a complete JSON body has
+                already been read. If the transport did not fail, a stream that sent its finish reason counts as ended.
 
         Raises:
             StreamError: as `TruncatedStream`, if the stream was truncated. All events before that point were returned
@@ -168,7 +167,10 @@ class StreamParser:
 
     @property
     def response(self) -> Response:
-        """Everything read so far, as a new immutable `Response`. Available at any time, even after an exception."""
+        """Everything read so far, as a new immutable `Response`.
+
+        This property is available at any time, even after an exception.
+        """
         return response_of(self._parser)
 
     @property
@@ -184,13 +186,13 @@ class StreamParser:
     def partial(self, part: int) -> PartialArguments:
         """Return a live view of a tool call's arguments.
 
-        The view grows with every `feed`; the cost of an update depends only on the new text.
+        The view grows with every `feed`. The time for an update depends only on the length of the new text.
 
         Args:
             part: the part number of a `ToolCallStarted`, or of a later event of the call.
 
         Returns:
-            The same view each time. A view that is requested late also contains what was sent before.
+            The same view each time. A view that is requested late also contains what was received before.
 
         Raises:
             UsageError: if the part is not a tool call, or its call has not started yet.
@@ -202,7 +204,7 @@ class StreamParser:
         return self._parser.view(part)
 
     def arguments_so_far(self, part: int) -> str:
-        """Return the argument text that a tool call's deltas have contained so far.
+        """Return the argument text received so far for a tool call.
 
         Raises:
             UsageError: if the part is not a tool call, or its call has not started yet.
@@ -217,7 +219,7 @@ class StreamParser:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Call `close()`. If an exception is being raised, leave the stream open instead."""
+        """Call `close()`. If an exception is being raised, do not end the stream."""
         if exc_type is None:
             self.close()
 

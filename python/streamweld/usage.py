@@ -3,9 +3,10 @@
     usage = response.usage.normalized()
     cost = (usage.input - (usage.cached_read or 0)) * price_in + usage.output * price_out
 
-`Response.usage` keeps the gateway's own counts, and their meaning differs: OpenAI's `prompt_tokens` includes the cached
-tokens, Anthropic's `input_tokens` does not; Gemini counts thoughts separately from the candidates, xAI counts reasoning
-separately from the completion. `_spec/usage.json` describes what the counts of each API mean. All functions are pure.
+`Response.usage` keeps the gateway's own counts, whose meaning differs between APIs. For example, OpenAI's
+`prompt_tokens` includes the cached tokens, but Anthropic's `input_tokens` does not. Gemini and xAI count reasoning
+separately from the rest of the output. `_spec/usage.json` describes what the counts of each API mean. All functions are
+pure.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NormalizedUsage", "normalized"]
 
-# Count -> the count that normally includes it. Some APIs report the two counts separately.
+# Maps a count to the count that normally includes it. Some APIs report the two counts separately.
 _INCLUDED_IN: Final = {
     "reasoning": "output",
     "cached_read": "input",
@@ -39,7 +40,7 @@ _INCLUDED_IN: Final = {
     "input_images": "input",
     "output_images": "output",
 }
-# Fields of `Usage` -> counts. Used only if the event has no `raw`.
+# Maps fields of `Usage` to counts, for an event that has no `raw`.
 _FIELDS: Final = {
     "input_tokens": "input",
     "output_tokens": "output",
@@ -48,7 +49,7 @@ _FIELDS: Final = {
     "cache_write_tokens": "cache_write",
     "reasoning_tokens": "reasoning",
 }
-_LARGEST: Final = 2**63 - 1  # no client parses a larger count as an integer
+_LARGEST: Final = 2**63 - 1  # clients do not parse a larger count as an integer
 _Counts = dict[str, int]
 
 
@@ -65,8 +66,8 @@ class NormalizedUsage:
         cache_write: input tokens that were written to the cache.
         output: all generated tokens, including reasoning.
         reasoning: output tokens that are reasoning.
-        total: input and output. The gateway's own total is used only if it is larger, which means that it includes
-            tokens that the gateway does not itemize.
+        total: input and output. The gateway's own total is used only if it is larger, because it then includes tokens
+            that the gateway does not itemize.
         audio: audio tokens in the input and output.
         images: image tokens in the input and output.
     """
@@ -110,8 +111,8 @@ def normalized(usage: Usage | Mapping[str, Any], dialect: str | None = None) -> 
 
     Args:
         usage: `Response.usage`, or a gateway's usage object as a mapping.
-        dialect: the API that defines the counts. By default it is inferred from the members of the object:
-            `prompt_tokens` is Chat Completions, `cache_read_input_tokens` Anthropic Messages, and so on.
+        dialect: the API that defines the counts. By default, the API is inferred from the members of the object. For
+            example, `prompt_tokens` indicates Chat Completions, and `cache_read_input_tokens` Anthropic Messages.
 
     Returns:
         The counts. Nothing is estimated: a count is None if the gateway does not report it and the total does not imply
@@ -136,7 +137,7 @@ def normalized(usage: Usage | Mapping[str, Any], dialect: str | None = None) -> 
     whole = {name: _sum([counts.get(name), *[counts[part] for part in beside[name]]]) for name in beside}
     tokens_in, tokens_out = whole["input"], whole["output"]
     if tokens_in == 0 and (shape.placeholder == "both" or (shape.placeholder == "input" and tokens_out)):
-        # The member is required, and its value was not counted, because every request has input.
+        # A required member with the value 0 is not a count, because every request has input.
         tokens_in, tokens_out = None, tokens_out or None
         if counts.get("total") == 0:
             del counts["total"]
@@ -147,7 +148,7 @@ def _made(counts: _Counts, tokens_in: int | None, tokens_out: int | None) -> Nor
     total = counts.get("total")
     if total is not None and (tokens_in is None) != (tokens_out is None):
         rest = total - ((tokens_in if tokens_out is None else tokens_out) or 0)
-        if rest > 0:  # otherwise, the missing count is zero or has not been sent yet
+        if rest > 0:  # otherwise, the missing count may be zero or may follow later
             tokens_in, tokens_out = (rest, tokens_out) if tokens_in is None else (tokens_in, rest)
     known = None if tokens_in is None or tokens_out is None else min(tokens_in + tokens_out, _LARGEST)
     if known is not None:
@@ -167,9 +168,9 @@ def _made(counts: _Counts, tokens_in: int | None, tokens_out: int | None) -> Nor
 def _beside(counts: _Counts, shape: _Shape) -> dict[str, list[str]]:
     """Return the counts that the gateway reports separately from the input and output.
 
-    This follows the API's documentation, unless the numbers contradict it. A count that is larger than the input or
-    output cannot be included in it (Azure's Grok reports 373 cached tokens for a prompt of 235). If the total exceeds
-    input plus output by exactly one other count, that count is separate (xAI's reasoning, Mistral's audio).
+    The API's documentation determines these counts, unless the numbers contradict it. A count that is larger than the
+    input or output cannot be included in it (Azure's Grok reports 373 cached tokens for a prompt of 235). If the total
+    exceeds input plus output by exactly one other count, that count is separate (xAI's reasoning, Mistral's audio).
     """
     beside = {name: [part for part in shape.adds.get(name, ()) if part in counts] for name in ("input", "output")}
     if not any(beside.values()):

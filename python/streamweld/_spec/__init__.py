@@ -45,11 +45,11 @@ Mends = Literal["payload", "stream"]
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One diagnostic code. `raises` names the exception to use if the policy raises.
+    """One diagnostic code. `raises` is the name of the exception that is raised if the policy requires one.
 
-    `mends`: what a same-dialect repair omits or rewrites because of it; None means that it passes through. `detail`
-    describes the field of that name in a diagnostic; `details` explains its values if there is a fixed set. `advice`:
-    what a user of the library can do about it.
+    `mends`: what a repair in the same dialect omits or rewrites when this code is reported; None if the repair changes
+    nothing. `detail` describes the `detail` field of a diagnostic. `details` explains the values of that field, if it
+    has a fixed set of them. `advice`: what a user of the library can do about the diagnostic.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Field:
 
 
 def _load(name: str) -> dict[str, Any]:
-    data = get_data(__name__, name)  # `importlib.resources` takes longer to import than all files to read
+    data = get_data(__name__, name)  # importing `importlib.resources` takes longer than reading all the files
     if data is None:
         raise FileNotFoundError(f"{__name__}/{name}")
     return cast("dict[str, Any]", json.loads(data))
@@ -136,7 +136,7 @@ CODES: Final[Mapping[str, Code]] = MappingProxyType(
 EVENTS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
     {name: tuple(_field(written) for written in fields) for name, fields in _events["events"].items()}
 )
-# Events that do not have `choice` and the common `provider_metadata` after their own fields.
+# Events that lack the fields `choice` and `provider_metadata`, which all other events have after their own fields.
 PLAIN_EVENTS: Final[frozenset[str]] = frozenset(_events["plain"])
 DIALECTS: Final[Mapping[str, Any]] = _frozen({k: v for k, v in _load("dialects.json").items() if k != "about"})
 
@@ -145,7 +145,7 @@ DIALECTS: Final[Mapping[str, Any]] = _frozen({k: v for k, v in _load("dialects.j
 def load_conversions() -> Mapping[str, Any]:
     """Return the facts for writing a dialect: finish reasons, usage conventions, faults, losses.
 
-    Loaded on first use.
+    The file is loaded on first use.
     """
     loaded: Mapping[str, Any] = _frozen(_load("conversions.json"))
     return loaded
@@ -153,7 +153,7 @@ def load_conversions() -> Mapping[str, Any]:
 
 @cache
 def load_errors() -> Mapping[str, Any]:
-    """Return the rules of errors that are not diagnostic codes. Loaded when the first error is raised."""
+    """Return the rules of errors that are not diagnostic codes. The file is loaded when the first error is raised."""
     loaded: Mapping[str, Any] = _frozen(_load("errors.json"))
     return loaded
 
@@ -167,7 +167,10 @@ def load_numbered_rules() -> Mapping[str, Any]:
 
 @cache
 def load_proxy() -> Mapping[str, Any]:
-    """Return the facts about the proxy's requests: paths, headers and errors. Only the proxy, in Python, reads them."""
+    """Return the facts about the proxy's requests: paths, headers and errors.
+
+    Only the proxy, which exists only in Python, reads them.
+    """
     loaded: Mapping[str, Any] = _frozen(_load("proxy.json"))
     return loaded
 
@@ -207,7 +210,7 @@ def load_usage() -> Mapping[str, Any]:
 def load_text_calls() -> Mapping[str, Any]:
     """Return the notations in which models write tool calls into text.
 
-    They are loaded only if a policy enables text calls.
+    The notations are loaded only if a policy enables text calls.
     """
     loaded: Mapping[str, Any] = _frozen(_load("text_calls.json"))
     return loaded

@@ -33,16 +33,17 @@ CheckDialect: TypeAlias = Literal["auto", "chat", "responses", "anthropic", "gem
 
 DIALECTS: Final[tuple[str, ...]] = get_args(CheckDialect)
 # Event types of the AI SDK that only open or end a response. The opening events of Chat Completions, Responses and
-# Messages are not listed: they contain the id and model of the response, so they count as a part of it.
+# Messages are not listed here. These events contain the id and model of the response, so they count as part of the
+# response.
 _FRAMES: Final = frozenset(
     ["start", "start-step", "stream-start", "response-metadata", "finish-step", "finish", "abort"]
 )
-_GEMINI: Final = ("usageMetadata", "modelVersion", "responseId")  # members of a Gemini chunk other than its candidates
-_LONG_INTEGER: Final = re.compile(r"(?<![0-9])[0-9]{4000}")  # the lookbehind allows one match attempt per run of digits
+_GEMINI: Final = ("usageMetadata", "modelVersion", "responseId")  # the members of a Gemini chunk except the candidates
+_LONG_INTEGER: Final = re.compile(r"(?<![0-9])[0-9]{4000}")  # start a match only at the beginning of a run of digits
 _BITS: Final = 13_000
 _MOST_VALUES: Final = LIMITS["max_json_values"] or 0
 _MAX_UNDETECTED: Final = 16  # maximum number of payloads before the first one that identifies the dialect
-_MAX_UNDETECTED_LENGTH: Final = 64 * 1024  # maximum total number of characters of these payloads
+_MAX_UNDETECTED_LENGTH: Final = 64 * 1024  # maximum total length of these payloads, in characters
 
 
 def check(body: bytes | bytearray | memoryview, dialect: CheckDialect = "auto") -> list[Violation]:
@@ -55,7 +56,7 @@ def check(body: bytes | bytearray | memoryview, dialect: CheckDialect = "auto") 
 
     Returns:
         One `Violation` for each place where a rule is broken, at most 100 per rule; an empty list if none was found.
-        Malformed JSON and bytes that are not an event stream are violations too.
+        Malformed JSON and bytes that are not an event stream are also violations.
 
     Raises:
         UnknownDialect: if no payload is in a known dialect; `.seen` describes what was found instead.
@@ -95,7 +96,7 @@ class Checker:
         self._lifecycle: Lifecycle | None = None if dialect == "auto" else _lifecycle(dialect, self._report)
         self._undetected: list[tuple[Place, dict[str, Any] | None, str, str]] = []
         self._undetected_length = 0
-        self._error_at: Place | None = None  # the first payload that contains only an error
+        self._error_at: Place | None = None  # position of the first payload that contains only an error
         self._has_response = False  # a payload contained a part of a response
         self._closed = False
 
@@ -106,11 +107,11 @@ class Checker:
 
     @property
     def dropped(self) -> int:
-        """The number of violations that were not listed because their rule already had 100."""
+        """The number of violations that are not listed because 100 violations of the same rule already are."""
         return self._report.dropped
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[Violation]:
-        """Read the next bytes and return the violations that they complete.
+        """Read the next bytes, and return the violations found in them.
 
         Raises:
             UnknownDialect: if many payloads were read and none is in a known dialect.
@@ -124,7 +125,7 @@ class Checker:
         return self._report.take()
 
     def close(self) -> list[Violation]:
-        """End the stream and return the violations that only the end reveals, such as missing events.
+        """End the stream, and return the violations that can be found only at the end, such as missing events.
 
         A second call returns an empty list.
 
@@ -150,7 +151,7 @@ class Checker:
                     self._report.record("framing.error_only", at=self._error_at)
         return self._report.take()
 
-    # Parsing of payloads and their delivery to the rules of the dialect
+    # Parsing payloads, and passing them to the rules of the dialect
 
     def _payload(self, data: bytes, event: str, identifier: str) -> None:
         text = data.decode("utf-8", "replace").strip(" \t\r\n")
@@ -160,7 +161,10 @@ class Checker:
             self._text(text, event, identifier)
 
     def _text(self, text: str, event: str, identifier: str, joins: int = 0) -> None:
-        """Deliver the payloads that a non-blank text contains. `joins`: the number of missing line ends before it."""
+        """Pass on the payloads in a non-blank text.
+
+        `joins`: the number of line ends that are missing before the text.
+        """
         if text == "[DONE]":
             self._deliver(None, event, identifier)
         elif text.startswith(":"):
@@ -190,7 +194,7 @@ class Checker:
             self._report.record("framing.not_object", text[:40])
 
     def _joined(self, text: str, event: str, identifier: str, joins: int) -> bool:
-        """Process a document, then the data that follows it on the same line. Returns False if no data follows."""
+        """Process a document, and then the data after it on the same line. Returns False if there is no such data."""
         line = text.encode()
         at = joined_field(line, MAX_DEPTH)
         if at is None or joins == MOST_JOINS:

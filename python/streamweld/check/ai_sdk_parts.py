@@ -1,4 +1,4 @@
-"""Rules for AI SDK stream parts: those of LanguageModelV2 to V4, and the form in which `streamText` emits them."""
+"""Rules for AI SDK stream parts, as LanguageModelV2 to V4 define them and as `streamText` emits them."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Parts(Lifecycle):
     def __init__(self, report: Report) -> None:
         super().__init__(report)
         self._facts = facts("ai-sdk-parts")
-        self._consumer: bool | None = None  # whether these are parts of `streamText`; None until the first part
+        self._consumer: bool | None = None  # whether `streamText` emitted these parts; None until the first part
         self._started = False
         self._open: set[tuple[str, str]] = set()  # (text or reasoning, id)
         self._inputs: dict[str, _Input] = {}
         self._unended: dict[str, _Input] = {}  # inputs without an end so far
-        self._uncalled: dict[str, None] = {}  # ids of inputs without a tool-call so far
+        self._uncalled: dict[str, None] = {}  # ids of inputs that have no tool-call yet
         self._calls: set[str] = set()
         self._client_calls = False
         self._error = False
@@ -161,7 +161,7 @@ class Parts(Lifecycle):
             self.record("call_input_json", f"{identifier}: {text.fault()}")
 
     def _finish(self, kind: str, value: dict[str, Any]) -> None:
-        """Check the end of a model's response. In the form that `streamText` emits, every step has such an end."""
+        """Check the end of a model's response. In a stream that `streamText` emits, every step has such an end."""
         for family, identifier in sorted(self._open):
             self.record("unended", f"{family} {identifier}")
         self._open.clear()

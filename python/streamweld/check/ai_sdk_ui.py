@@ -29,7 +29,7 @@ class Ui(Lifecycle):
         self._calls: set[str] = set()
         self._available: set[str] = set()
         self._approvals: set[str] = set()
-        self._ended = False  # a finish or abort was received
+        self._ended = False  # a finish or abort chunk was received
         self._error = False
         self._done = False
 

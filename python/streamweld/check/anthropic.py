@@ -166,7 +166,8 @@ class Anthropic(Lifecycle):
         if fault:
             if self._cut_input is not None:
                 self.report.record("anthropic.input_not_object", *self._cut_input)
-            # Report this later, because truncated arguments are not a violation if the stop reason is a token limit.
+            # Report invalid arguments only after the stop reason is known. Truncated arguments are not a violation if
+            # the stop reason is a token limit.
             self._cut_input = (f"block {index}: {fault}", self.report.position)
 
     def _unstopped(self) -> None:

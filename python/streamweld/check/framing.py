@@ -1,9 +1,9 @@
 """The event-stream layer of the checker: the lines as sent, and the payloads that a reader receives.
 
-Payloads, numbers and offsets come from the framer and are the same as in `StreamParser`. This also applies to the
-elements of a body that is one JSON array (Gemini without `alt=sse`), and to the lines of a body with one document per
-line. This module also looks for faults that only a linter reports, such as a line that every reader skips or an unknown
-field. It does so line by line, so the result does not depend on the chunk boundaries. It does not depend on a dialect
+Payloads, numbers and offsets come from the framer, so they are the same as in `StreamParser`. Two other kinds of body
+are read in the same way: one JSON array (Gemini without `alt=sse`), and one JSON document per line. This module also
+looks for faults that only a linter reports, such as a line that every reader skips or an unknown field. Each complete
+line is checked once, so the result does not depend on the chunk boundaries. This module does not depend on a dialect
 and does not parse JSON.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Framing"]
 
-_HEAD: Final = 64  # number of bytes at the beginning of a line that are enough to check it
+_HEAD: Final = 64  # number of bytes kept from the beginning of each line; enough for all checks
 _FIELD: Final = re.compile(rb"[A-Za-z][A-Za-z0-9_-]{0,31}[ \t]*(?::|$)")
 _KNOWN: Final = frozenset((b"data", b"event", b"id", b"retry"))
 
@@ -46,7 +46,7 @@ class Framing:
         self._framed = False  # True after a field of an event stream
         self._lines_at: tuple[Place, str] | None = None  # place and text of the first line that is a complete document
         # State of the incomplete line.
-        self._line = -1  # offset of the line; -1 between lines
+        self._line = -1  # byte offset where the line starts; -1 between two lines
         self._head = b""
         self._last = b""  # last non-blank byte of the line
         self._nul = False
@@ -96,7 +96,7 @@ class Framing:
     def close(self) -> bool:
         """End the input. Returns True if the last event is not followed by a blank line."""
         if self._array.is_one is None:
-            self._feed_lines(self._array.held)  # too short to be detected as an array, so treat it as lines
+            self._feed_lines(self._array.held)  # the body is too short to be detected as an array, so treat it as lines
         if self.broken:
             return False
         if self._array.is_one:
@@ -147,7 +147,7 @@ class Framing:
         self.payloads += 1
         self._payload(data, event, identifier)
 
-    # Bodies that are one JSON array
+    # Methods for bodies that are one JSON array
 
     def _begin_array(self, begin: bytes) -> None:
         position = Place(0, 0)
@@ -176,7 +176,7 @@ class Framing:
             self._report.record("framing.array_spilled")
         return not self._array.closed
 
-    # Checks of single lines
+    # Methods that check single lines
 
     def _look(self, piece: bytes) -> None:
         if self._line < 0:

@@ -145,7 +145,10 @@ class Gemini(Lifecycle):
 
 
 def _has_content(part: object) -> bool:
-    """Return True if a part has content. Empty text counts as content if the part has a finish reason or signature."""
+    """Return True if a part has content.
+
+    Empty text counts as content if it comes with a finish reason or a signature.
+    """
     if not isinstance(part, dict):
         return False
     members = cast("dict[str, Any]", part)

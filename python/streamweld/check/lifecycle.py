@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 MOST_KEPT: Final = 32 << 20  # approximate number of bytes that a checker may store for one stream
-TRUNCATED: Final = "it is truncated"  # the fault of a JSON object that is not complete
+TRUNCATED: Final = "it is truncated"  # the fault to report for an incomplete JSON object
 _ENTRY: Final = 256  # number of bytes counted per stored value, in addition to its text
 
 
@@ -44,7 +44,7 @@ class Lifecycle:
 
     def __init__(self, report: Report) -> None:
         self.report: Report = report
-        self.full: bool = False  # the memory limit was reached, so the rest is not checked
+        self.full: bool = False  # the memory limit was reached, so the rest of the stream is not checked
         self._kept = 0
 
     def event(self, value: dict[str, Any], name: str, identifier: str) -> None:
@@ -82,7 +82,7 @@ def _size(words: Iterable[str | None]) -> int:
 
 
 class Text:
-    """Text that arrives in fragments, for comparison with the same text sent in one piece."""
+    """The digest of a text that arrives in fragments, for comparison with the complete text sent later."""
 
     __slots__ = ("_has_replacement", "_hash", "length", "pieces")
 
@@ -99,7 +99,7 @@ class Text:
         self.pieces += 1
 
     def is_(self, whole: str) -> bool:
-        if self._has_replacement:  # a surrogate pair may have been split between fragments
+        if self._has_replacement:  # two fragments may each contain one half of a surrogate pair
             return True
         return digest(whole) == self._hash.digest() and len(whole) == self.length
 

@@ -10,7 +10,7 @@ from streamweld.check.violation import facts
 
 __all__ = ["Items"]
 
-# Maps a channel to the index member of the part, the part type, and the text member of its done event.
+# For each kind of delta: the name of the part's index member, the part type, and the text member of the closing event.
 _CHANNELS: Final = {
     "output_text": ("content_index", "output_text", "text"),
     "refusal": ("content_index", "refusal", "refusal"),
@@ -52,7 +52,7 @@ class _Item:
         self.counts: Counter[str] = Counter()  # number of parts per index member
         self.done = False
         self.status: str | None = None
-        self.digests: dict[str, bytes] = {}  # digests of the members of the done item
+        self.digests: dict[str, bytes] = {}  # digests of the members of the item in its done event
 
     def put(self, key: _Key, part: _Part) -> None:
         if key not in self.parts:
@@ -72,7 +72,7 @@ class Items:
         self._ids: dict[str, _Item] = {}
         self._call_ids: dict[str, _Item] = {}
         self._incomplete: _Item | None = None
-        self._next = 0  # the lowest index that is greater than all output indexes so far
+        self._next = 0  # the output index that the next item should have
 
     def event(self, kind: str, value: dict[str, Any]) -> None:
         """Check an event that belongs to an item rather than to the response."""
@@ -235,7 +235,7 @@ class Items:
             part.closed = True
             text = string(body, "text") if "text" in body else string(body, "refusal")
             if part.done is None:
-                # Mark the part as done, so that it is not reported again at the end of the item.
+                # Mark the part as closed, so that the end of the item does not report it again.
                 self._record("text_done_missing", f"{_label(item)}, {name} {key[1]}, {part.kind}")
                 part.done = digest(text or "")
             elif text is not None and digest(text) != part.done:
@@ -280,7 +280,7 @@ class Items:
                 self._record("item_done_missing", _label(item))
 
     def compare(self, kind: str, output: list[object] | None) -> None:
-        """Compare the items with those of the terminal response."""
+        """Compare the items with the output of the terminal response."""
         if self._incomplete is not None and kind == "response.completed":
             self._record("incomplete_status", _label(self._incomplete))
         if output is None or not self._items:
@@ -305,7 +305,7 @@ class Items:
 def _differs(item: _Item, body: dict[str, Any], name: str) -> bool:
     if name not in body or name not in item.digests:
         other = body.get(name) if name in body else None
-        return name in item.digests or other is not None  # null counts as absent
+        return name in item.digests or other is not None  # a member that is null counts as absent
     return digest(body[name]) != item.digests[name]
 
 

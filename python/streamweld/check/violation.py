@@ -1,4 +1,4 @@
-"""The findings of the checker: `Violation`, and the table of rules (`_spec/rules.json`) to which violations refer.
+"""The findings of the checker (`Violation`), and the table of rules that they refer to (`_spec/rules.json`).
 
 The id, severity, text and source of a rule are defined only in that table. This module does not depend on a dialect.
 """
@@ -128,7 +128,7 @@ def facts(dialect: str) -> Mapping[str, Any]:
 
 
 class Report:
-    """Collects violations, and stores the place of the payload that is being checked."""
+    """Collects violations, and stores the position of the payload that is being checked."""
 
     def __init__(self) -> None:
         self.position: Place = Place(0, 0)

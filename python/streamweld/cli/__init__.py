@@ -1,6 +1,6 @@
 """The command-line interface (extra `cli`).
 
-It uses only the public API of the package, and is imported only by the entry point.
+The command line uses only the public API of the package, and is imported only by the entry point.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _version() -> str:
 
 
 class _Commands(click.Group):
-    """The commands. The error for `repair`, which is not a command, names the command that repairs a stream."""
+    """The commands. `repair` is not a command, so the error for it names the command that repairs a stream."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -53,7 +53,8 @@ class _Commands(click.Group):
         """Run a command.
 
         Raises:
-            ClosedPipeError: if the output was written to a closed pipe. click would exit with 1, the code for findings.
+            ClosedPipeError: if the output was written to a closed pipe. Without this exception, click would exit with
+                1, the code for findings.
         """
         try:
             try:
@@ -95,7 +96,7 @@ def run() -> None:
     """Run `main`, and exit with the code that matches how it ended."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # Characters that the terminal's encoding does not support must not cause a failure.
+            # Escape characters that the terminal's encoding does not support, instead of raising an exception.
             stream.reconfigure(errors="backslashreplace")
     try:
         main(prog_name="streamweld")
@@ -103,12 +104,12 @@ def run() -> None:
         click.echo(f"streamweld: {error}", err=True)
         sys.exit(USAGE)
     except ClosedPipeError:
-        # Exit through SIGPIPE, as other Unix tools do. The shell reports this as exit code 141.
+        # End the process with SIGPIPE, as other Unix tools do. The shell reports this as exit code 141.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGPIPE)
     except (OSError, UnwritableError) as error:
-        # Errors in input files are handled elsewhere, so this is an output error. Discard the buffered output;
-        # otherwise, Python would try to flush it at exit and fail again.
+        # The commands handle the errors of input files, so this error comes from writing the output. Discard the
+        # buffered output, because Python would otherwise try to flush it at exit and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         click.echo(f"streamweld: the output cannot be written: {getattr(error, 'strerror', None) or error}", err=True)
         sys.exit(UNREADABLE)

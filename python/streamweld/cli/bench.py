@@ -1,7 +1,7 @@
 """`streamweld bench`: measure the parsing throughput of both backends, relative to parsing just the JSON.
 
 Each reader's result is checked before the reader is timed. The readers run alternately, and the medians of their rounds
-are compared. The full benchmark, which includes other libraries, is `make bench` in the source tree.
+are compared. `make bench` in the source tree runs the full benchmark, which includes other libraries.
 """
 
 from __future__ import annotations

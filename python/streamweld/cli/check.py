@@ -76,7 +76,7 @@ class Report:
 
     @property
     def codes(self) -> list[str]:
-        """The codes of the findings that summaries list."""
+        """The codes of the findings that appear in summaries."""
         return self.selection.codes(self.findings)
 
     @property
@@ -114,8 +114,7 @@ class Report:
 class _Leaks:
     """Finds content that no rule of the dialect forbids but that clients cannot read.
 
-    Such content is a tool call that a model wrote into its text, or a payload of a dialect other than the specified
-    one.
+    For example, the model wrote a tool call into its text, or a payload is in a dialect other than the specified one.
     """
 
     def __init__(self, dialect: CheckDialect) -> None:
@@ -218,7 +217,10 @@ def check(
 def _write(
     out: TextIO, reports: Iterable[Report], unreadable: list[str], form: OutputFormat, *, verbose: bool, many: bool
 ) -> bool:
-    """Write the reports, and return True if any stream fails. `unreadable` is filled while they are read."""
+    """Write the reports, and return True if any stream fails.
+
+    While the reports are consumed, the names of unreadable files are added to `unreadable`.
+    """
     fails = False
     match form:
         case "json":

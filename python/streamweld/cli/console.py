@@ -62,7 +62,7 @@ def console(*, stderr: bool = False, file: TextIO | None = None) -> Console:
 
     class Piped(Console):
         def on_broken_pipe(self) -> None:
-            """Raise the error, which `run` handles. On Windows, exit with 1, as rich does."""
+            """Raise the error for a closed pipe, which `run` handles. On Windows, exit with 1, as rich does."""
             if sys.platform == "win32":
                 super().on_broken_pipe()
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
@@ -87,8 +87,8 @@ def table(*columns: str, title: str | None = None, right: tuple[str, ...] = ()) 
 def print_files(out: Console, rows: Table) -> None:
     """Print a table whose first column contains file names, and whose last column contains lists of codes.
 
-    If the output is a file or a pipe, only the lists are wrapped, and only between two codes, so that names and codes
-    can be searched and copied.
+    If the output is a file or a pipe, lines are broken only between two codes, so that names and codes can be searched
+    and copied.
     """
     if not out.is_terminal:
         *others, codes = rows.columns
@@ -116,16 +116,16 @@ def lines(text: str, limit: int | None = None) -> str:
 
 
 def emit(line: dict[str, Any], file: TextIO | None = None) -> None:
-    """Write one line of JSON Lines output. It is ASCII, so text from a stream cannot control the terminal."""
+    """Write one line of JSON Lines output. The line is ASCII, so text from a stream cannot control the terminal."""
     click.echo(json.dumps(line), file=file)
 
 
 class ClosedPipeError(Exception):
-    """The program that reads the output has ended, as `head` does after its last line."""
+    """The program that reads the output has exited; for example, `head` exits after its last line."""
 
 
 class UnwritableError(Exception):
-    """The output could not be written while an input file was being read. This is not an error in the input file."""
+    """The output could not be written while an input file was being read. The error is not caused by the input file."""
 
 
 @contextmanager
@@ -165,7 +165,7 @@ def _body(source: Any) -> BinaryIO:
     """Return the source; if it is a streamweld recording, return the recorded body instead.
 
     Raises:
-        OSError: if the recording is invalid, or if each line of the file is about a response of its own.
+        OSError: if the recording is invalid, or if each line of the file contains a separate response.
     """
     head = source.peek(HEAD_BYTES)
     rows = rows_hint(head)

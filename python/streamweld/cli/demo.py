@@ -25,9 +25,9 @@ _SECONDS = 0.3
 
 
 def _naive(body: bytes) -> list[dict[str, Any]]:
-    """Parse the stream as a naive reader does.
+    """Parse the stream as a naive reader does, starting a new call at each call id.
 
-    Each call id starts a new call, which is right for well-formed streams.
+    Such a reader is correct only if every call id is sent once.
     """
     calls: list[dict[str, Any]] = []
     for line in body.split(b"\n"):

@@ -182,7 +182,7 @@ def finding_table(findings: Iterable[Finding], *, title: str | None = None, most
 
 
 def write_github(out: TextIO, file: str, findings: Iterable[Finding]) -> None:
-    """Write one GitHub workflow command per finding. GitHub shows it as an annotation on the line."""
+    """Write one GitHub workflow command per finding. GitHub shows each finding as an annotation on the line."""
     for finding in findings:
         properties = {"file": file, "line": finding.line, "title": finding.code}
         fields = ",".join(
@@ -203,7 +203,7 @@ def _property(text: str) -> str:
     return _data(printable(text)).replace(":", "%3A").replace(",", "%2C")
 
 
-# SARIF 2.1.0: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
+# The SARIF 2.1.0 specification: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 
 
 @dataclass(slots=True)
@@ -245,7 +245,7 @@ def _uri(file: str) -> str:
 
     path = Path(file)
     if path.is_absolute() and path.is_relative_to(Path.cwd()):
-        path = path.relative_to(Path.cwd())  # a viewer finds files by their path in the repository
+        path = path.relative_to(Path.cwd())  # SARIF viewers find files by their path in the repository
     return path.as_uri() if path.is_absolute() else quote(path.as_posix(), errors="surrogateescape")
 
 
@@ -256,8 +256,8 @@ def _length(finding: Finding) -> dict[str, int]:
 def write_sarif(out: TextIO, found: Iterable[tuple[str, Iterable[Finding]]], unreadable: Sequence[str]) -> None:
     """Write one SARIF log for all files.
 
-    Each file in `unreadable` becomes a notification, because the run is incomplete. It also becomes a result, because a
-    log without results would look as if everything had been checked.
+    Each file in `unreadable` becomes a notification, because the run is incomplete. Each of these files also becomes a
+    result, because a log without results would look as if everything had been checked.
     """
     run = _Sarif()
     for file, findings in found:

@@ -110,7 +110,10 @@ def check(
 
 
 def _dialect_of(history: Any, target: str) -> str:
-    """Return the detected dialect of the history, or the dialect of the target if both match."""
+    """Return the detected dialect of the history.
+
+    If the history also matches the target's dialect, return the target's dialect.
+    """
     items, _ = items_of(history)
     payload = cast("Mapping[str, Any]", history) if isinstance(history, dict) else None
     return detect(() if isinstance(items, str | Response) else items, payload, FAMILIES[target])

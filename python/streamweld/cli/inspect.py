@@ -79,11 +79,11 @@ class Report:
     violations: list[Violation]
     lines: Lines
     findings: list[Finding]  # diagnostics and violations in byte order, then the error
-    codes: list[str]  # codes and rules of the findings that summaries list
+    codes: list[str]  # codes and rules of the findings that appear in summaries
     fails: bool  # whether a finding is severe enough for exit code 1
     is_stream: bool  # whether `repair` applies to the body
     repaired: bool  # whether `repair` changes the bytes of the stream
-    repairs: list[str]  # why it does: codes, with a detail in parentheses
+    repairs: list[str]  # reasons for these changes: codes, with a detail in parentheses
 
     @property
     def _items(self) -> list[Item]:
@@ -212,7 +212,7 @@ def _report(policy: Base, dialect: Dialect, selection: Selection, file: str, sou
         except StreamError as error:
             raised = error
     response = parser.response
-    is_stream = raised is None or not input_hint(head)  # otherwise the error is the only finding
+    is_stream = raised is None or not input_hint(head)  # otherwise, the error is the only finding
     diagnostics = [one for one in response.diagnostics if is_stream and selection.keeps(one.code)]
     broken = (one for one in rules.found if is_stream and selection.keeps(one.rule))
     violations = sorted(broken, key=lambda one: one.where)
@@ -285,7 +285,10 @@ def inspect(
 def _write(
     out: TextIO, reports: Iterable[Report], unreadable: list[str], form: OutputFormat, *, verbose: bool, many: bool
 ) -> bool:
-    """Write the reports, and return True if any stream fails. `unreadable` is filled while they are read."""
+    """Write the reports, and return True if any stream fails.
+
+    While the reports are consumed, the names of unreadable files are added to `unreadable`.
+    """
     fails = False
     match form:
         case "json":
@@ -364,7 +367,7 @@ def _show(out: Console, report: Report) -> None:
 
 
 def _body(raised: StreamError | None) -> str | None:
-    """Return the beginning of a body that is text but not an event stream. It usually shows what the body is."""
+    """Return the beginning of a body that is text but not an event stream, to show what the body is."""
     if not isinstance(raised, NotAnEventStream) or not is_readable(raised.body_head):
         return None
     return lines(raised.body_head.decode("utf-8", "replace"), _HEAD)

@@ -253,15 +253,15 @@ def proxy(
     except OSError as error:
         click.echo(f"streamweld: {host}:{port}: {error.strerror or error}", err=True)
         sys.exit(UNREADABLE)
-    except KeyboardInterrupt:  # raised again after the server has stopped
+    except KeyboardInterrupt:  # the server raises this signal again after it has stopped
         _end(signal.SIGINT, None)
 
 
 def _end(number: int, _: object) -> None:
     """Exit normally after SIGINT or SIGTERM, so that exit handlers run (for example, to send spans).
 
-    Exit handlers may take a long time, so another signal ends the process immediately. The server raises the first
-    signal again after it has stopped, which calls this function.
+    Exit handlers may take a long time, so another signal ends the process immediately. After the server has stopped, it
+    raises the first signal again, and this handler is called.
     """
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, end_at_once)

@@ -1,8 +1,9 @@
-"""The streams for `streamweld demo`. The first is in the format of a DeepSeek response forwarded by a router.
+"""The streams for `streamweld demo`. The main sample has the format of a DeepSeek response that a router forwarded.
 
-Its anomalies were observed in real streams: the call's id is in every chunk, its name is in the first chunk and `""` in
-the others, the last chunk repeats all arguments, there are keep-alive comments between chunks, and the finish reason is
-`stop` although there is a call. A reader that starts a call at each id counts 231 calls.
+All of its anomalies were observed in real streams. The call's id is in every chunk. The call's name is in the first
+chunk, and all other chunks have the name `""`. The last chunk repeats all arguments. There are keep-alive comments
+between chunks. The finish reason is `stop` although there is a call. A reader that starts a new call at each id finds
+231 calls.
 """
 
 from __future__ import annotations

@@ -48,8 +48,8 @@ _PART_ROWS: Final = 4_096
 _LISTED: Final = 200  # maximum number of rows with findings in the table
 _STEP: Final = 0.5  # seconds between two updates of the progress line
 _COUNTS: Final = ("rows", "bytes", "with_findings", "failing", "unreadable", "repaired")
-# Rules for input that cannot be read, as opposed to faults in the stream: those of `CaptureError`, and those for bodies
-# that are not in a known dialect.
+# Rules for input that cannot be read, as opposed to faults in a stream: the rules of `CaptureError`, and those for
+# bodies in an unknown dialect.
 _UNREADABLE: Final = frozenset(
     [
         *("unreadable", "corrupt_file", "corrupt_row", "missing_column", "wrong_type", "unsupported_encoding"),
@@ -93,14 +93,14 @@ class ScanPosition:
 
 @dataclass(slots=True)
 class Totals:
-    """Counts of everything read so far. The size does not depend on the number of rows."""
+    """Counts of everything read so far. This object has a fixed size, whatever the number of rows."""
 
     rows: int = 0
     bytes: int = 0
     with_findings: int = 0
     failing: int = 0
     unreadable: int = 0
-    repaired: int | None = None  # None if no column `repairs` was computed
+    repaired: int | None = None  # None if the column `repairs` was not computed
     dialects: Counter[str] = field(default_factory=Counter[str])
     codes: Counter[str] = field(default_factory=Counter[str])
 
@@ -136,7 +136,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Captures that one job reads together, and the position of the next chunk of captures."""
+    """The captures that one job reads, and the position at which the next job starts."""
 
     captures: list[Capture]
     after: ScanPosition
@@ -192,7 +192,8 @@ class Parts:
         """Start a scan, or resume it after the last complete part.
 
         Raises:
-            UsageError: if there is an interrupted scan and `resume` is false, or if its task was different.
+            UsageError: if an earlier scan was interrupted and `resume` is false, or if the earlier scan had a different
+                task.
         """
         journal = self.folder / "journal.jsonl"
         if not self.folder.exists():
@@ -247,7 +248,7 @@ class Parts:
 
 
 class Progress:
-    """One line on standard error with the rate, and the remaining time estimated from the file sizes."""
+    """The progress line on standard error: the rate, and the remaining time, estimated from the file sizes."""
 
     def __init__(self, task: Task, start: ScanPosition, totals: Totals, *, shown: bool) -> None:
         self.shown = shown

@@ -45,7 +45,7 @@ _COUNTS = (
 
 
 def rows_of(captures: Sequence[Capture], dialect: Dialect, policy: Base, *, repairs: bool) -> list[dict[str, Any]]:
-    """Return the rows for some captures, in order, with all columns. This runs in the worker processes.
+    """Return the rows for some captures, in order, with all columns. This function runs in the worker processes.
 
     Args:
         captures: the captures.

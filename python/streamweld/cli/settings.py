@@ -70,7 +70,8 @@ def _read(context: click.Context, parameter: click.Parameter, path: str | None) 
 def _check_environment(context: click.Context) -> None:
     """Warn about variables with the proxy's prefix that no option reads.
 
-    They are not rejected, because Kubernetes sets such variables for a service that is named `streamweld-proxy`.
+    Unknown variables are not rejected, because Kubernetes sets variables with this prefix for a service that is named
+    `streamweld-proxy`.
     """
     known = [
         name
@@ -86,7 +87,7 @@ def _check_environment(context: click.Context) -> None:
 
 
 def _wanted(given: click.Option, value: object) -> str | None:
-    """Return the type that the value should have, or None if it already has that type."""
+    """Return the name of the type that the value should have, or None if the value already has that type."""
     if given.multiple:
         fits = isinstance(value, list) and all(isinstance(item, str) for item in cast("list[object]", value))
         return None if fits else "an array of strings"

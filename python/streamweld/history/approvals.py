@@ -1,4 +1,4 @@
-"""Member names and default texts for tool approvals in AI SDK messages, shared by readers and writers."""
+"""Member names and default texts for tool approvals in AI SDK messages. Readers and writers share this module."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ DENIED_OUTPUT: Final = "Tool call execution denied."
 
 
 def request_details(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of `raw` that `REQUEST_DETAILS` lists."""
+    """Return those members of `raw` that are in `REQUEST_DETAILS`."""
     return {name: raw[name] for name in REQUEST_DETAILS if name in raw}

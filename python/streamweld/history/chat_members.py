@@ -1,6 +1,9 @@
-"""The members that nearly every message of Chat Completions consists of. Every server accepts them.
+"""The common members of Chat Completions messages.
 
-The reader marks such messages and calls with `COMMON`, so that passes need not look at their members again.
+Nearly every message has only these members, and every server accepts them.
+
+The reader marks a message or call that has only these members with `COMMON`, so that passes do not examine its members
+again.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMON", "lists_common"]
 
-# `extra` of an origin or a call that has only these members: an empty mapping, compared by identity.
+# The value of `extra` for an origin or a call that has only common members: an empty mapping, compared by identity.
 COMMON: Final[Mapping[str, Any]] = nothing()
 _MEMBERS: Final = {
     **dict.fromkeys(("system", "developer", "user"), frozenset({"role", "content"})),

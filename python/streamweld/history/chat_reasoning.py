@@ -4,11 +4,12 @@ LiteLLM puts Anthropic's blocks into `thinking_blocks` (https://docs.litellm.ai/
 MiniMax list texts, summaries, signatures and encrypted reasoning in `reasoning_details`
 (https://openrouter.ai/docs/use-cases/reasoning-tokens); the `format` of each detail identifies the vendor that issued
 it. Google's endpoint puts the signature of a call, or of the message's text, into `extra_content`
-(https://ai.google.dev/gemini-api/docs/thought-signatures). LiteLLM puts the signature of a call into its
-`provider_specific_fields`, and lists those of all parts in the message's (https://docs.litellm.ai/blog/gemini_3). It
-puts the reasoning items of the Responses API into `reasoning_items` (https://github.com/BerriAI/litellm/pull/24690).
+(https://ai.google.dev/gemini-api/docs/thought-signatures). LiteLLM puts the signature of a call into the
+`provider_specific_fields` of the call, and lists the signatures of all parts in the `provider_specific_fields` of the
+message (https://docs.litellm.ai/blog/gemini_3). LiteLLM puts the reasoning items of the Responses API into
+`reasoning_items` (https://github.com/BerriAI/litellm/pull/24690).
 
-A target has the member if the constraint `members` of its profile lists it.
+A target accepts one of these members if the constraint `members` of its profile lists the member.
 """
 
 from __future__ import annotations
@@ -53,8 +54,9 @@ REASONING_ITEMS: Final = "reasoning_items"
 EXTRA_CONTENT: Final = "extra_content"
 PROVIDER_FIELDS: Final = "provider_specific_fields"
 _SIGNATURES: Final = "thought_signatures"
-# The members of a call that may contain its signature, in the order in which they are read, with the paths in them; the
-# first path is written. `vertex`: https://github.com/8monkey-ai/hebo-gateway/issues/226
+# The members of a call that may contain its signature, in the order in which they are read. For each member, the paths
+# to the signature inside the member; a new signature is written to the first path. `vertex`:
+# https://github.com/8monkey-ai/hebo-gateway/issues/226
 SIGNATURE_MEMBERS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     EXTRA_CONTENT: (("google", "thought_signature"), ("vertex", "thought_signature")),
     PROVIDER_FIELDS: (("thought_signature",),),
@@ -106,7 +108,9 @@ def holds_only(entry: Json, name: str, signature: str) -> bool:
 
 
 def is_in_place(entry: Json, name: str) -> bool:
-    """Return whether this member of a call or message contains its signature where it is written."""
+    """Return whether this member of a call or message contains a signature at the path where new signatures are
+    written.
+    """
     value: Any = entry.get(name)
     for step in SIGNATURE_MEMBERS[name][0]:
         value = members_of(value).get(step)
@@ -130,12 +134,14 @@ def text_signatures(message: Json) -> list[str]:
 
 
 def lists_one_text(message: Json) -> bool:
-    """Return whether LiteLLM's member contains only signatures, and at most one that is not of a call."""
+    """Return whether LiteLLM's `provider_specific_fields` contain only signatures, at most one of which does not belong
+    to a call.
+    """
     return set(members_of(message.get(PROVIDER_FIELDS))) == {_SIGNATURES} and len(text_signatures(message)) < 2
 
 
 def text_signature_member(signature: str, listed: Collection[str]) -> dict[str, Any]:
-    """Return the member for the signature of a message's text, or an empty dictionary if the target has none.
+    """Return the member for the signature of a message's text, or an empty dictionary if the target has no such member.
 
     `listed`: the members that the target's schema lists for an assistant message.
     """
@@ -145,7 +151,7 @@ def text_signature_member(signature: str, listed: Collection[str]) -> dict[str, 
 
 
 def signature_member(listed: Collection[str]) -> str | None:
-    """Return the member for the signature of a call, or None if the target has none.
+    """Return the member for the signature of a call, or None if the target has no such member.
 
     `listed`: the members that the target's schema lists for a call.
     """
@@ -155,7 +161,8 @@ def signature_member(listed: Collection[str]) -> str | None:
 def reasoning_member(part: Reasoning, facts: Json, listed: Collection[str]) -> str:
     """Return the member of a Chat message in which the target expects this reasoning.
 
-    `facts`: the target's constraint `reasoning`. `listed`: the members that its schema lists for an assistant message.
+    `facts`: the target's constraint `reasoning`. `listed`: the members that the target's schema lists for an assistant
+    message.
     """
     signed = bool(part.signature or part.encrypted)
     if facts.get("details") and (signed or part.member == DETAILS):
@@ -172,7 +179,8 @@ def reasoning_member(part: Reasoning, facts: Json, listed: Collection[str]) -> s
 def issuer_of(name: str) -> str | None:
     """Return the issuer of a detail with this `format`, or None if it is unknown.
 
-    openai-python joins the strings of streamed fragments, so the format of a message that it accumulated is repeated.
+    openai-python joins the strings of streamed fragments, so an accumulated message contains the format several times
+    in a row.
     """
     found = _ISSUERS.get(name)
     if found is None and name:
@@ -214,9 +222,10 @@ def _close(made: list[tuple[int, Json]], texts: list[str]) -> None:
 
 
 def write_details(thoughts: Iterable[Reasoning], calls: Iterable[Call], *, every: bool = False) -> list[Any]:
-    """Return the elements of `reasoning_details`, or an empty list if no reasoning is signed or encrypted.
+    """Return the elements of `reasoning_details` for these parts, or an empty list if no reasoning is signed or
+    encrypted.
 
-    `every`: also write plain reasoning, because the target has no other member for it.
+    `every`: also return plain reasoning, because the target has no other member for it.
     """
     given = list(thoughts)
     signed = [call for call in calls if call.signature]

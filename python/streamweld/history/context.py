@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Context"]
 
-_INSIGNIFICANT: Final[tuple[Any, ...]] = ([], {}, "completed")  # values of members whose loss is not reported
+_INSIGNIFICANT: Final[tuple[Any, ...]] = ([], {}, "completed")  # members with these values may be lost without a report
 
 
 @dataclass(slots=True, eq=False)
@@ -45,8 +45,8 @@ class Context:
     _survey: Survey | None = field(default=None, init=False)
 
     def fresh(self) -> Context:
-        """Return a context for a part of the history, with the same target, constraints and options but without any
-        records.
+        """Return a context for converting a part of the history, with the same settings but without edits, losses and
+        ids.
         """
         return Context(
             *(self.target, self.family, self.constraints, self.policy, self.provider, self.model, self.tools),

@@ -58,9 +58,9 @@ def convert(
 
     Args:
         messages: the messages or items, the request that contains them, or a `Response`, which becomes the assistant's
-            next turn. A list may mix messages, Responses and SDK objects. It is not modified. Other members of a
+            next turn. A list may mix messages, Responses and SDK objects. The list is not modified. Other members of a
             request are kept if the target has a member with the same name and meaning; otherwise they are recorded as
-            losses. To convert the other members too, call `streamweld.requests.convert`.
+            losses. To also convert the other members, call `streamweld.requests.convert`.
         source: `openai-chat`, `mistral`, `responses`, `anthropic`, `gemini`, `bedrock-converse`, `ai-sdk-ui`,
             `ai-sdk-model`, or `auto`.
         target: one of the same dialects (type `history.Target`); `chat` and `ai-sdk-parts` are aliases for
@@ -68,14 +68,14 @@ def convert(
         gateway: the profile whose constraints apply: a name, `name@date`, a `Profile`, or a mapping; None for the
             target's own API.
         provider: the vendor or gateway that issued the signatures in the assistant's turns, for turns that do not
-            identify the issuer. Case does not matter; `_spec/gateways.json` lists the names under `providers`.
+            identify the issuer. Names are not case-sensitive; `providers` in `_spec/gateways.json` lists them.
         policy: how broken histories are repaired.
         tools: the tools of the request: their names, a mapping keyed by name, or their definitions in any dialect.
         store: whether the target stores items between requests (Responses API only).
-        previous: an earlier conversion of the first messages of this list, with the same options. If possible, its
-            output is reused and only the new messages are converted. The payload is the same as without this option;
-            the edits of the reused part come first. Messages are compared by identity, so a message that was modified
-            in place is not detected.
+        previous: an earlier conversion of the first messages of this list, with the same options. If possible, the
+            output of that conversion is reused, and only the new messages are converted. The payload is the same as
+            without this option; the edits of the reused part come first. Messages are compared by identity, so a
+            message that was modified in place is not detected.
 
     Returns:
         The payload, the edits, the map of ids and the losses. Unchanged parts of the payload are the same objects as in
@@ -98,8 +98,8 @@ def convert(
     try:
         return _converted(entry, options, pending=lone)
     except HistoryError as error:
-        # Readers reject SDK objects, because they are not mappings. They are converted only after such an error, so
-        # that plain data does not have to be searched for SDK objects.
+        # Readers reject SDK objects, because they are not mappings. SDK objects are converted only after such an error,
+        # so that plain data does not have to be searched for them.
         made, moved = plain_items(entry) if error.rule == "unreadable" else (entry, {})
         if made is entry:
             raise
@@ -146,7 +146,7 @@ def _converted(messages: Any, options: _Options, *, pending: bool) -> Conversion
     chained = stored and family == "responses" and constraints.get("stored_responses") is not False
     policy = options.policy
     if stored and not chained and policy.orphan_result == "synthesise":
-        policy = replace(policy, orphan_result="text")  # the calls exist only on the source's server
+        policy = replace(policy, orphan_result="text")  # only the source's server has the calls
     context = Context(
         target=options.target,
         family=family,
@@ -193,14 +193,15 @@ def _converted(messages: Any, options: _Options, *, pending: bool) -> Conversion
 def _is_written(items: Any, source_family: str, turns: list[Turn], context: Context) -> bool:
     """Return whether the writer would return the input messages unchanged, because no pass changed them.
 
-    This can be determined only for Chat Completions, because other writers also merge or complete messages.
+    The result is always False for APIs other than Chat Completions, because their writers also merge or complete
+    messages.
     """
     if source_family != "openai-chat" or context.family != source_family or not isinstance(items, list):
         return False
     for turn in turns:
         if turn.origin is not None and turn.origin.stale:
             return False
-    return set(map(type, items)) == _DICTS  # a Response among the messages is written as a message
+    return set(map(type, items)) == _DICTS  # the writer replaces a Response in the list with a message
 
 
 def _model(given: Mapping[str, Any] | None) -> str | None:
@@ -254,7 +255,7 @@ def _refuse(
     tools: list[Any] | None = [] if _is_without_tools(given) else None
     found = check(payload, target=cast("Target", profile.target), gateway=profile, tools=tools)
     if not rule:  # dialect-specific blocks must exist in the target's dialect
-        # Calls stay calls even if the request declares no tools.
+        # `convert` does not turn calls into text if the request declares no tools, so `check` may report them here.
         found = [one for one in found if one.severity == "error"]
         if not found:
             return
@@ -280,7 +281,7 @@ def _issuer(word: str | None, constraints: Mapping[str, Any]) -> str | None:
 
 
 def _constraints(family: str, constraints: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the profile's constraints together with what follows from them and from the format of the dialect."""
+    """Return the profile's constraints, and values that are derived from them and from the format of the dialect."""
     facts = dict(constraints)
     for name, value in SHAPES[family].items():
         entry = facts.get(name)

@@ -1,10 +1,11 @@
 """`dedupe_reasoning`: remove items that a resumed stream repeated, so that no item id appears twice in a history.
 
-A replayed stream can leave extra messages in which empty reasoning has the `rs_` ids of earlier messages. The Responses
-API then rejects the next turn ("Duplicate item found with id rs_…"). Two passes run over AI SDK messages or Responses
-items; each Responses item counts as a message. The first removes parts that repeat the id and text of another part of
-the same message. The second removes parts that have the id of an earlier message and no new text. New text with the
-same id is a separate summary and is kept. The result does not depend on a target or gateway.
+When a client replays a stream, it may add extra messages with empty reasoning parts that have the `rs_` ids of earlier
+messages. The Responses API then rejects the next turn ("Duplicate item found with id rs_…"). Two passes run over AI SDK
+messages or Responses items; each Responses item counts as a message. The first pass removes parts that repeat the id
+and text of another part of the same message. The second pass removes parts that have an id from an earlier message and
+no new text. New text with the same id is a separate summary and is kept. The result does not depend on the API that the
+history is sent to.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class _Occurrence:
     raw: Mapping[str, Any]
     cipher: str | None
     call_id: str | None
-    owned: bool  # True in an assistant message; other messages keep parts that repeat another message
+    owned: bool  # whether the part is in an assistant message; in other messages, repeated parts are kept
     drop: str | None = None
 
     @property
@@ -220,7 +221,8 @@ def _read_part(
         results.append(_Result(at, n, str(raw.get("toolCallId"))))
         return
     elif "toolCallId" in raw:
-        # In a UIMessage, the part of a call also holds the result, so parts with different results are not duplicates.
+        # In a UIMessage, the part for a call also contains the call's result, so parts with different results are not
+        # duplicates.
         found, call_id = "fc", str(raw["toolCallId"])
         members = ("toolCallId", "type", "toolName", "input", "output", "errorText")
         text = json_text([raw.get(name) for name in members], (at, "parts", n))
@@ -315,7 +317,7 @@ def _repeated_results(occurrences: list[_Occurrence], results: list[_Result]) ->
 
 
 def _ciphers(occurrences: list[_Occurrence]) -> dict[int, dict[int | None, str]]:
-    """Return the encrypted content that moves from dropped parts to kept parts, keyed by message and part."""
+    """Return the encrypted content of dropped parts that kept parts must take over, keyed by message and part."""
     kept: dict[str, _Occurrence] = {}
     full: set[str] = set()
     for one in occurrences:

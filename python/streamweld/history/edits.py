@@ -19,7 +19,7 @@ class Edit:
         rule: the code of the rule that requires it, a key of the edits in `streamweld/_spec/history_rules.json`.
         path: JSON pointer into the source; for an insertion, the position where the new part or message belongs.
         what: what was changed, in one short sentence.
-        why: the text and source of the rule.
+        why: the text of the rule, and the document or issue that the rule comes from.
         removed: the source object or text that was removed; None if nothing was removed.
     """
 
@@ -40,7 +40,7 @@ class Loss:
 
     Attributes:
         feature: the member or kind.
-        path: JSON pointer into the source, to the member or, if it has no place of its own, to what contains it.
+        path: JSON pointer into the source, to the member or part, or to the object that contains it.
         why: the reason, in one short sentence.
         removed: the value of the member or the part.
     """
@@ -79,7 +79,7 @@ class IdMap:
 
     def __init__(self) -> None:
         self._calls: list[tuple[str, str]] = []
-        self._id_tables: _IdTables | None = None  # built at the first lookup
+        self._id_tables: _IdTables | None = None  # the lookup tables are built at the first lookup
 
     @classmethod
     def of(cls, calls: Iterable[tuple[str, str]]) -> IdMap:
@@ -93,7 +93,7 @@ class IdMap:
         return self._calls
 
     def add(self, source: str, target: str) -> None:
-        """Add one call, in the order of the history. Every call must be added, because `to_target` counts them."""
+        """Add one call, in the order of the history. Every call must be added, because `to_target` counts the calls."""
         self._calls.append((source, target))
         self._id_tables = None
 

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 __all__ = ["IdForm", "Minter", "form_of"]
 
 _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_SURROGATES: Final = "\ud800-\udfff"  # cannot be encoded as UTF-8
-_TAIL: Final = 10  # characters of the hash at the end of a changed id: 59 bits
+_SURROGATES: Final = "\ud800-\udfff"  # lone surrogates, which cannot be encoded as UTF-8
+_TAIL: Final = 10  # number of hash characters at the end of a changed id: 59 bits
 
 
 @dataclass(frozen=True, slots=True)
 class IdForm:
     """The required form of an id.
 
-    `chars`: the allowed characters, written as a regular expression's character class; None allows all characters that
-    UTF-8 can encode. `low`, `high`: the allowed lengths. `carriers`: substrings that identify ids with embedded
+    `chars`: the allowed characters, written as a character class of a regular expression; None allows every character
+    that UTF-8 can encode. `low`, `high`: the allowed lengths. `carriers`: substrings that identify ids with embedded
     provider data. `banned`: ids that are not allowed.
     """
 
@@ -43,7 +43,10 @@ class IdForm:
         object.__setattr__(self, "_whole", _of_length(self.chars, self.low, self.high))
 
     def fits(self, text: str) -> bool:
-        """Return whether an id may remain unchanged, which includes ids with provider data that are not banned."""
+        """Return whether an id may remain unchanged.
+
+        An id with embedded provider data may remain unchanged unless it is banned.
+        """
         if text in self.banned:
             return False
         return self._whole.fullmatch(text) is not None or self.carries(text)
@@ -142,7 +145,7 @@ class Minter:
         return self._made(plain)
 
     def nameless(self, sent: str) -> str:
-        """Return an id for a call that has none. It is derived from the content of the call, not from its position."""
+        """Return an id for a call that has none. The id depends on the content of the call, not on its position."""
         return self._made("call", sent)
 
     def _made(self, text: str, whole: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Shorten media types, detect them from data, and extract the text of textual files."""
+"""Normalize media types, detect them from the data of a file, and extract the text of textual files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["canonical", "detected", "is_concrete", "short_form", "standard_base64", "takes", "text_of"]
 
 _ALIASES: Final = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png"}
-_PCM: Final = frozenset({"audio/l16", "audio/pcm"})  # raw samples, which cannot be played without the parameters
+_PCM: Final = frozenset({"audio/l16", "audio/pcm"})  # raw audio can be played only with the type's parameters
 _STANDARD: Final = str.maketrans("-_", "+/")
 
 _SHORT: Final = {
@@ -71,7 +71,7 @@ def canonical(media_type: str) -> str:
 
 
 def standard_base64(data: str) -> str:
-    """Return base64 data in the standard alphabet. Pydantic, and therefore google-genai, uses the URL-safe one."""
+    """Return base64 data in the standard alphabet. Pydantic, and therefore google-genai, uses the URL-safe alphabet."""
     return data.translate(_STANDARD) if "-" in data or "_" in data else data
 
 
@@ -101,8 +101,7 @@ def detected(data: str) -> str | None:
 def takes(accepted: Collection[str], part: Media, *, written: bool) -> bool:
     """Return whether a target that accepts these formats (`text` for any text) accepts the data of a part.
 
-    `written`: whether the part is written as a new block, so that text can be written in the form that the target
-    requires.
+    `written`: whether the writer creates a new block for the part, so that it can choose the form of a text.
     """
     if part.data is None or part.media_type is None or short_form(part.media_type, part.kind) in accepted:
         return True

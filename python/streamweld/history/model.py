@@ -1,7 +1,7 @@
 """The neutral history model: turns that hold parts.
 
-Readers create it, passes change it, and writers turn it into a target's messages. Each part keeps its source object
-(`raw`) and its message (`origin`), so that an unchanged part is written as the object that was read.
+Readers create this model, passes change it, and writers turn it into a target's messages. Each part keeps its source
+object (`raw`) and its message (`origin`), so that an unchanged part is written as the object that was read.
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ class _Missing:
 class _Nothing(dict[str, Any]):
     """Hashable empty mapping, for use as a field default.
 
-    An unhashable default would need a factory call for every part.
+    Dataclasses reject an unhashable default, and a default factory would be called for every part.
     """
 
     __hash__ = object.__hash__  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
 
 
 def nothing() -> Mapping[str, Any]:
-    """Return a new, hashable empty mapping. Compare it with `is` to distinguish it from other empty mappings."""
+    """Return a new, hashable empty mapping. Use `is` to distinguish the result from other empty mappings."""
     return _Nothing()
 
 
@@ -89,18 +89,21 @@ EMPTY: Final[Mapping[str, Any]] = nothing()
 
 
 class NestedPath(str):
-    """Slash-separated path of a member nested in a block. Such a member cannot be written back by itself."""
+    """Slash-separated path of a member nested in a block. A writer cannot write such a member without its parent."""
 
     __slots__ = ()
 
 
 class SharedMember(str):
-    """Name of an extra member that the target also has. It is written although the block is of another dialect."""
+    """Name of an extra member that the target also has.
+
+    The member is written even if the block comes from another dialect.
+    """
 
     __slots__ = ()
 
 
-# Bedrock's mark of the end of a cached prefix, which is written as a block after the part.
+# Bedrock's mark for the end of a cached prefix. Writers add this mark as a separate block after the part.
 CACHE_POINT: Final = SharedMember("cachePoint")
 
 
@@ -135,7 +138,7 @@ class Origin:
 def _part(cls: type[_T]) -> type[_T]:
     """Create a slotted dataclass that only type checkers treat as frozen.
 
-    If the class were frozen at run time, creating a part would take three times as long. Readers also pass fields by
+    Creating a part would take three times as long if the class were frozen at run time. Readers also pass fields by
     position in hot paths, to save time.
     """
     return dataclass(slots=True, eq=False)(cls)
@@ -146,9 +149,9 @@ class _Part:
     """The fields that all parts have.
 
     `at`: index of the part in its origin. `raw`: the source object. `touched`: whether a pass changed the part, which
-    makes `raw` stale. `extra`: members of `raw` for which the model has no field. They are kept when writing the same
-    dialect and lost in others. Members of nested objects have a `NestedPath` key and are lost whenever the block is
-    rewritten. Members that the target's dialect also has have a `SharedMember` key.
+    makes `raw` stale. `extra`: members of `raw` for which the model has no field. Extra members are kept if the target
+    has the same dialect, and lost otherwise. Members of nested objects have a `NestedPath` key and are lost whenever
+    the block is rewritten. Members that the target's dialect also has have a `SharedMember` key.
     """
 
     origin: Origin | None = None
@@ -207,7 +210,7 @@ class Reasoning(_Part):
 
 @_part
 class Call(_Part):
-    """A tool call. Its arguments are JSON text or an object, as in the source.
+    """A tool call. The arguments are JSON text or an object, as in the source.
 
     `parsed`: the cached result of `arguments_object`, so that the text is parsed only once.
     """
@@ -224,7 +227,7 @@ class Call(_Part):
 
 
 class ReadParts(tuple["Text | Media | Opaque", ...]):
-    """The parts of a result as they were read. A pass that changes the content of the result replaces the tuple."""
+    """The parts of a result as they were read. If a pass changes the content of the result, it replaces this tuple."""
 
     __slots__ = ()
 
@@ -278,8 +281,9 @@ _P = TypeVar("_P", bound=_Part)
 class Turn:
     """One turn: consecutive parts with the same role.
 
-    `top`: whether the turn is outside the messages (a system prompt). `origin`: the source message, if the turn has no
-    parts. `marks`: members (`prefix`) that the written message must have, even if the source message did not have them.
+    `top`: whether the turn is outside the list of messages, as a system prompt can be. `origin`: the source message, if
+    the turn has no parts. `marks`: members (`prefix`) that the written message must have, even if the source message
+    did not have them.
     """
 
     role: Role
@@ -299,7 +303,7 @@ class Turn:
 
 
 def with_parts(turn: Turn, parts: Iterable[Part], **fields: Any) -> Turn:
-    """Return a copy of the turn with other parts."""
+    """Return a copy of the turn with these parts."""
     made = Turn(turn.role, tuple(parts), turn.origin, turn.top, turn.marks)
     for name, value in fields.items():
         setattr(made, name, value)
@@ -380,7 +384,7 @@ def arguments_object(call: Call) -> dict[str, Any] | None:
                 value = {} if not text or text.isspace() else loads_arguments(text)
             except JsonFault:
                 value = None
-            known: Any = call  # only type checkers treat it as frozen
+            known: Any = call  # the field is frozen only for type checkers
             known.parsed = value
     elif value is None:
         return {}
@@ -392,8 +396,9 @@ _KEY_END: Final = re.compile(r'"\s*:')
 
 def repeats_keys(text: str, value: dict[str, Any]) -> bool:
     """Return whether any object in JSON text has a repeated key. `value`: the parsed text."""
-    # Every key ends with a quote and a colon, so the text has at most as many keys as such pairs. If the value has as
-    # many keys, no key is repeated. A string may contain such pairs too, so more of them do not prove a repeated key.
+    # A quote and a colon follow every key, so the text has at least as many such pairs as keys. If the parsed value has
+    # as many keys as the text has pairs, no key is repeated. Strings may also contain such pairs, so a greater number
+    # of pairs does not prove that a key is repeated.
     if len(_KEY_END.findall(text)) == _key_count(value):
         return False
     try:
@@ -401,7 +406,7 @@ def repeats_keys(text: str, value: dict[str, Any]) -> bool:
     except _RepeatedKey:
         return True
     except (ValueError, RecursionError):
-        return False  # the text was accepted by a more lenient parser, which repaired it
+        return False  # a more lenient parser has already accepted and repaired this text
     return False
 
 
@@ -428,7 +433,7 @@ _UNIQUE_KEYS: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_int=str,
 
 
 def custom_input(call: Call) -> str:
-    """Return the input of a call to a free-form tool. It is plain text, not JSON."""
+    """Return the input of a call to a free-form tool. This input is plain text, not JSON."""
     given = arguments_object(call) or {}
     text = given.get("input", "")
     return text if isinstance(text, str) else json_text(text, call.path)

@@ -1,4 +1,4 @@
-"""Parse the version from a model name."""
+"""Extract the version from a model name."""
 
 from __future__ import annotations
 

@@ -60,8 +60,8 @@ def items_of(messages: Any) -> tuple[Sequence[Any] | str | Response, Path]:
 def plain_items(messages: Any) -> tuple[Any, Moved]:
     """Return the argument with SDK objects converted to plain data, or the argument itself if it contains none.
 
-    Also returns the new paths of the messages that replaced an object, and of those after it, with their paths in the
-    argument. A value that contains itself or is nested too deeply is returned unchanged.
+    Also return the new path of each message that replaced an object or follows one, with its path in the argument. A
+    value that contains itself or is nested too deeply is returned unchanged.
     """
     moved: Moved = {}
     try:
@@ -117,7 +117,7 @@ def payload_of(
     new, same_family = written[after.messages], source_family == context.family
     if same_family and (_same(items, new) or (isinstance(items, str) and len(new) == 1 and new[0] is items)):
         written[after.messages] = items
-    elif isinstance(items, str) and same_family:  # other messages were added, so the string needs its own message
+    elif isinstance(items, str) and same_family:  # there are other messages, so the string must become a message
         written[after.messages] = new = [
             {"type": "message", "role": "user", "content": item} if isinstance(item, str) else item for item in new
         ]
@@ -130,7 +130,7 @@ def payload_of(
     unchanged = (
         same_family and len(kept) == len(rest) and all(given.get(name) is value for name, value in written.items())
     )
-    if unchanged and len(given) == len(rest) + len(written):  # no system prompt that is null
+    if unchanged and len(given) == len(rest) + len(written):  # leave out a system prompt that is null
         return given
     if same_family:  # keep the order of the members
         return {name: written.get(name, given[name]) for name in given if name in kept or name in written} | written
@@ -138,8 +138,9 @@ def payload_of(
 
 
 def _lacks_thinking(thinking: Any, messages: Sequence[Any], context: Context) -> bool:
-    """Return whether thinking is enabled, but the final assistant message does not start with a thinking block. Only a
-    message to be continued, or one whose tool results were just sent, needs one.
+    """Return whether thinking is enabled, but the final assistant message does not start with a thinking block.
+
+    Only a message that will be continued, or whose tool results were just sent, needs a thinking block.
 
     The API rejects such requests: "a final assistant message must start with a thinking block". With adaptive thinking,
     the block is optional.
@@ -208,5 +209,5 @@ def _common(source: str, target: str) -> frozenset[str]:
 
 
 def _same(old: Any, new: Sequence[Any]) -> bool:
-    """Return whether both lists contain the same objects, so that the old list can be returned."""
+    """Return whether both lists contain the same objects, in which case the old list can be reused."""
     return isinstance(old, list | tuple) and len(old) == len(new) and all(map(is_, old, new))  # pyright: ignore[reportUnknownArgumentType]

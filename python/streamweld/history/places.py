@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Moved", "before", "converted_before", "error_before", "parsed", "violation_before"]
 
 Converted = TypeVar("Converted", bound="Conversion")
-# The path of a member that was renamed or moved (list indexes as strings) -> its path before.
+# Maps the new path of a member that was renamed or moved to its old path; list indexes are strings.
 Moved: TypeAlias = "dict[tuple[str, ...], Path]"
 
 
@@ -57,7 +57,7 @@ def violation_before(found: HistoryViolation, moved: Moved) -> HistoryViolation:
 def error_before(error: HistoryError, moved: Moved) -> HistoryError:
     """Return the error with its path as it was before the members were moved.
 
-    The path of an error with violations stays, because it refers to the payload.
+    If the error has violations, its path is not changed, because it refers to the payload.
     """
     if error.violations:
         return error

@@ -28,7 +28,7 @@ class HistoryPolicy:
         orphan_result: a result without a call gets a call (`synthesise`: its name comes from `tools` or is `unknown`;
             its arguments are `{}`), becomes user text (`text`), or is dropped (`drop`).
         duplicate_result: which of several results for one call to keep: `first` or `last`. The kept result takes the
-            position of the first one.
+            position of the first result.
         reasoning: `auto` keeps the reasoning that the target's profile accepts and drops all other reasoning; `keep`
             keeps all reasoning that the target can represent; `drop` drops all reasoning; `text` is like `auto`, but
             turns the other reasoning into assistant text.

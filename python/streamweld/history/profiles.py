@@ -5,7 +5,7 @@ defined by the user.
     profiles.load("vercel-ai-gateway@2026-01-29")
     profiles.resolve({"name": "mine", "like": "anthropic", "constraints": {"first_role": None}}, "anthropic")
 
-A constraint that is absent does not apply. The meaning of a constraint is defined by the code that reads it.
+A constraint that is absent does not apply. The code that reads a constraint defines its meaning.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["STALE_DAYS", "TARGETS", "Profile", "default", "load", "names", "prov
 _T = TypeVar("_T")
 TARGETS: Final[tuple[str, ...]] = tuple(load_history("gateways")["defaults"])
 STALE_DAYS: Final = 60  # profiles older than this should be reviewed, because gateways change
-# Dialect names that are accepted as target names.
+# Names of stream dialects that are accepted as target names.
 _ALIASES: Final = {"chat": "openai-chat", "ai-sdk-parts": "ai-sdk-model"}
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _USER_KEYS: Final = frozenset({"name", "date", "like", "with", "targets", "constraints", "sources"})
@@ -43,8 +43,8 @@ class Profile:
         name: such as `anthropic`, without the date.
         date: the ISO date when the constraints were looked up; `""` for a user-defined profile without a date.
         evidence: `tested` (the tests run the vendor's own validator or SDK), `documented` (by the vendor) or `reported`
-            (in client issues). A user-defined profile inherits it from the profile in `like`; without `like` it is
-            `""`.
+            (in client issues). A user-defined profile inherits `evidence` from the profile in `like`; without `like`,
+            it is `""`.
         target: the target that the constraints apply to.
         targets: every target that the gateway offers.
         constraints: name -> value. A constraint that is absent does not apply.
@@ -136,7 +136,7 @@ def _providers() -> Mapping[str, str]:
 
 
 def provider(word: str) -> str:
-    """Return the name that `reasoning.issuers` uses for a provider or gateway. Case does not matter.
+    """Return the name that `reasoning.issuers` uses for a provider or gateway. Names are not case-sensitive.
 
     Raises:
         UsageError: if the name is unknown. `providers` in `_spec/gateways.json` lists the known names.
@@ -156,10 +156,10 @@ def names() -> tuple[str, ...]:
 
 
 def target_name(name: str, argument: Literal["source", "target"] = "target") -> str:
-    """Return the API that a name or alias refers to, one of `TARGETS`.
+    """Return the API, one of `TARGETS`, to which a name or alias refers.
 
     Raises:
-        UsageError: if there is no such API. The message names the argument.
+        UsageError: if there is no such API. The error message contains the name of the argument.
     """
     known = _ALIASES.get(name, name)
     if known not in TARGETS:
@@ -177,7 +177,7 @@ def load(name: str, target: str | None = None) -> Profile:
 
     Args:
         name: the name of the profile. Without a date, the newest profile of that name is returned.
-        target: one of the targets that the gateway offers; None for the first of them.
+        target: one of the targets that the gateway offers; None selects the first target.
 
     Raises:
         UsageError: if there is no such profile, or if its gateway does not offer that target.

@@ -40,7 +40,7 @@ def read_metadata(given: Any) -> ProviderMetadata:
 
 
 def text_signature(given: Any) -> tuple[str | None, bool]:
-    """Return Google's signature for a text part, and whether the metadata contains nothing else."""
+    """Return Google's signature for a text part, and whether the signature is the only value in the metadata."""
     if given is None:
         return None, False
     found = read_metadata(given)
@@ -58,7 +58,7 @@ def _word(sent: Mapping[str, Any], name: str) -> str | None:
 def write_metadata(
     issuer: str | None, item_id: str | None, signature: str | None, encrypted: str | None
 ) -> dict[str, Any]:
-    """Return provider metadata with these values; empty if there are none."""
+    """Return provider metadata with these values, or an empty mapping if no value is set."""
     sent: dict[str, Any] = {}
     if item_id:
         sent["itemId"] = item_id

@@ -1,9 +1,9 @@
-"""Convert a history that has grown by a turn: reuse the earlier conversion of the beginning, and convert only the end.
+"""Convert a history to which a turn was added: reuse the conversion of the beginning, and convert only the end.
 
 The beginning ends before the last user message that follows an assistant message in the earlier history. The rest of
 the earlier history (the old end) and the rest of the new history (the new end) are each converted separately. The
 beginning is reused if the old end yields the same messages as the end of the earlier payload, and if no call in
-either end shares an id with the beginning. Otherwise, the whole history is converted again.
+either end shares an id with the beginning. If the beginning cannot be reused, the whole history is converted again.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Snapshot", "boundary", "resume"]
 
-# Edits that can make one turn depend on another. If one of these occurs, no part of the history can be converted
-# separately.
+# Edits that can make the output for one turn depend on another turn. If one of them occurs, the history cannot be
+# converted in parts.
 _ENTANGLED: Final = frozenset(
     {"tool_name", "name_empty", "server_result_unasked", "result_unasked", "result_repeated", "first_role"}
 )
@@ -38,7 +38,7 @@ _RESULT_MEMBERS: Final = ("functionResponse", "function_response", "toolResult")
 
 @dataclass(slots=True, eq=False)
 class Snapshot:
-    """The input of a conversion: its options, its messages, and their path.
+    """The input of a conversion: the options, the messages, and the path of the messages.
 
     `member`: the payload member that contains the messages.
     """
@@ -47,7 +47,7 @@ class Snapshot:
     items: tuple[Any, ...]
     base: Path
     member: str
-    losses: tuple[Loss, ...] = ()  # losses in the messages, not in other members
+    losses: tuple[Loss, ...] = ()  # losses in the messages; those in other members are not included
 
 
 def _is_user_message(item: Any) -> bool:
@@ -73,7 +73,7 @@ def _is_answer(item: Any) -> bool:
 
 
 def boundary(items: Sequence[Any]) -> int | None:
-    """Return the index of the last user message that follows an assistant message, or None."""
+    """Return the index of the last user message directly after an assistant message, or None."""
     for at in range(len(items) - 1, 0, -1):
         if _is_user_message(items[at]) and _is_answer(items[at - 1]):
             return at
@@ -86,7 +86,7 @@ def resume(
     """Return the conversion of `now`, which reuses the beginning of `previous`, or None if the beginning cannot be
     reused.
 
-    `convert` converts some of the messages; its second argument is the index of the first of them.
+    `convert` converts some of the messages; its second argument is the index of the first one.
     """
     seen = previous._seen  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     if not isinstance(seen, Snapshot) or (seen.options, seen.base, seen.member) != (now.options, now.base, now.member):

@@ -1,8 +1,9 @@
-"""`Survey`: properties of a history, collected in one pass over the turns. Passes with nothing to change use them to
-return at once.
+"""`Survey`: properties of a history, collected by examining every turn once.
 
-`plain`, `paired`, `trailing` and `ascii` are true only if the survey can prove the property. For unusual content they
-are false, and the passes check the history themselves.
+These properties let a pass return at once if it has nothing to change.
+
+`plain`, `paired`, `trailing` and `ascii` are true only if the survey can prove the property. For unusual content, these
+properties are false, and the passes check the history themselves.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Survey:
         approvals: whether the history has approvals of calls.
         dialects: the dialects from which the parts were read.
         bare: whether the model has a field for every member of every message and block.
-        common: whether every message is one of Chat Completions with only common members (`chat_members`).
+        common: whether every message is a Chat Completions message with only common members (`chat_members`).
         plain: every turn has parts and does not end with reasoning; all parts are reasoning, calls, non-blank texts
             that are not refusals, or results that consist of such texts or of a non-empty value.
         paired: every call has a unique id; every turn with calls is followed by exactly its results, in the same order;
@@ -193,11 +194,11 @@ class Survey:
     def adopt(self, turns: list[Turn], calls: list[Call] | None = None, results: list[Result] | None = None) -> None:
         """Reuse this survey for another list of turns, without examining that list.
 
-        Its properties must be the same, except that reasoning may be gone, and that members may be gone. Then
-        `reasoned`, `plain`, `ascii`, `trailing`, `bare`, `common` and `dialects` may be out of date, but only so that
-        more parts are examined than necessary.
+        The other list must have the same properties, except that reasoning and extra members may have been removed. In
+        that case, `reasoned`, `plain`, `ascii`, `trailing`, `bare`, `common` and `dialects` may be out of date, which
+        can only cause passes to examine more parts than necessary.
 
-        `calls`, `results`: the list's calls and results, if they differ.
+        `calls`, `results`: the calls and results in the other list, if they are different objects.
         """
         self.turns = turns
         if calls is not None:

@@ -1,7 +1,8 @@
-"""Select the responses that are repaired, and create the repair step for each.
+"""Select the responses to repair, and create the repair step for each of them.
 
-The selection and the dialect depend on the endpoint, status, content type and request. This module does no I/O and is
-used for all HTTP clients. `Body` turns the chunks of one response into repaired chunks, using `StreamConverter`.
+The selection and the dialect depend on the endpoint, status, content type and request. The hooks for all HTTP clients
+use this module, which does no I/O. `Body` turns the chunks of one response into repaired chunks, using
+`StreamConverter`.
 """
 
 from __future__ import annotations
@@ -59,18 +60,20 @@ class RepairOptions(TypedDict, total=False):
 
     policy: which faults are repaired and which raise, as in `StreamParser`.
     text_calls: what happens to tool calls that a model wrote into its text, as in `Policy`; overrides the value in
-        `policy`. Only calls of tools that the request declares are considered, and none if its tool choice is `none`.
+        `policy`. Only calls of tools that the request declares are considered. If the request's tool choice is `none`,
+        no calls are considered.
     limits: the limits for one response, as in `StreamParser`. The default also limits a response to 256 MiB.
-    upstream_dialect: the dialect in which the gateway responds, or `auto`. Set it if the client reads another dialect;
-        the response is then converted. The request is not converted; use `streamweld proxy` for that.
+    upstream_dialect: the dialect in which the gateway responds, or `auto`. Set this option if the client reads another
+        dialect; the response is then converted. To convert the request too, use `streamweld proxy`.
     endpoints: additional path suffixes, each with the dialect that the client reads there, or `same` to keep the
         dialect of the response. Example: `{"/api/chat": "ai-sdk-ui"}`.
     on_diagnostic: called with each `Diagnostic` and its `StreamContext` while the response is read; a function with one
-        parameter receives only the diagnostic. If the stream ends with an error, the last diagnostic reports it: its
-        code is the `rule` of the error. An exception that the function raises is logged, and the stream continues.
+        parameter receives only the diagnostic. If the stream ends with an error, the last diagnostic reports the error,
+        and the code of that diagnostic is the `rule` of the error. An exception that the function raises is logged, and
+        the stream continues.
     on_error: how a stream that is truncated, is broken or exceeds a limit is reported. `client`: as an error event in
         the client's dialect, which the client raises as its own exception. `raise`: the loop that reads the stream
-        raises the `StreamError`, which has `.partial`.
+        raises a `StreamError`, whose `partial` contains what was read before.
     record: a folder. Each stream is recorded before it is repaired, one file per stream: the bytes as they were read,
         with their times. `streamweld.testing.recording` describes the format. In addition to the body, only the
         content type and the method and path of the request are recorded.
@@ -147,9 +150,9 @@ class Settings:
 
         Args:
             method, url: the method and URL of the request.
-            status, headers: those of the response; header names are case-insensitive.
-            request: a function that returns the body of the request, if available. It is called only if the result
-                depends on the body.
+            status, headers: the status and headers of the response; header names are case-insensitive.
+            request: a function that returns the body of the request, if available. The function is called only if the
+                result depends on the body.
         """
         target = self._target(unquote(urlsplit(url).path).rstrip("/")) if method == "POST" else None
         content_type = headers.get("content-type", "")
@@ -157,7 +160,8 @@ class Settings:
             return None
         request_body: Any = request_of(request()) if self._promotes else None
         if not is_event_stream(content_type):
-            # The content type is missing or wrong. A client that requested an event stream treats the response as one.
+            # The content type is missing or wrong. If the client requested an event stream, it will parse the response
+            # as one.
             request_body = request_of(request()) if request_body is None else request_body
             if request_body.get("stream") is not True:
                 return None
@@ -166,7 +170,7 @@ class Settings:
             request_body = request_of(request()) if request_body is None else request_body
             wanted = request_body.get("stream_options")
             usage = isinstance(wanted, dict) and cast("dict[str, object]", wanted).get("include_usage") is True
-        # Some clients decode non-text bytes in a header as surrogates, which must not reach the converter.
+        # Some clients decode non-ASCII bytes in a header as lone surrogates, which the converter does not accept.
         given_value = content_type if content_type.isprintable() else ""
         converter = self._converter(target, given_value, request_body, include_usage=usage)
         named = cache(lambda: _requested_model(request, url))
@@ -248,8 +252,8 @@ class Body(ChunkProcessor[bytes]):
             given = self.converter.feed(chunk)
             self._tell.chunk()
             return self._looked(given)
-        # Feed event by event, so that everything before the fault is sent but the error ending is not. With the error
-        # ending, the client would raise its own exception before the `StreamError` is raised.
+        # Feed event by event, so that everything before the fault is sent but the error ending is not. If the client
+        # received the error ending, it would raise its own exception before the `StreamError` is raised.
         out: list[bytes] = []
         for event in _events(bytes(chunk)):
             out.append(self._looked(self.converter.feed(event)))
@@ -273,7 +277,7 @@ class Body(ChunkProcessor[bytes]):
         if isinstance(error, LimitExceeded):
             return self._looked(self.converter.exceed(error.limit_name))
         left = self.converter.close(broken=True)
-        if isinstance(error, BrokenBodyError):  # HTTP clients do not report this error, so the converter reports it
+        if isinstance(error, BrokenBodyError):  # HTTP clients do not report this error, so the converter must
             self.over = True
             return self._looked(left)
         self._tell()
@@ -294,7 +298,7 @@ class Body(ChunkProcessor[bytes]):
         if self.over:
             self.finish()
         unsaid = isinstance(error, LimitExceeded) and self.converter.dialect is None and not given
-        if not (self._raises or unsaid):  # `unsaid`: the dialect is unknown, so no error ending can be written
+        if not (self._raises or unsaid):  # `unsaid`: the dialect is unknown, so an error ending cannot be written
             return given
         self.fault = error
         return b""

@@ -1,4 +1,4 @@
-"""Find the HTTP clients in an official client, or in a framework's wrapper around an official client."""
+"""Find the HTTP clients inside an official client, or inside a framework's wrapper around an official client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["repair_inside"]
 
 _T = TypeVar("_T")
-# Attributes that hold a client: `_client` in openai, anthropic and their resources; `root_client` and
+# Attributes that contain a client: `_client` in openai, anthropic and their resources; `root_client` and
 # `root_async_client` in langchain-openai; `_client` and `_async_client` in langchain-anthropic; `client` in pydantic-ai
 # and others.
 _PLACES: Final = ("_client", "_async_client", "root_client", "root_async_client", "client", "async_client")

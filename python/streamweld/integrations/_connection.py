@@ -18,8 +18,8 @@ class ConnectionWatch:
     """Watches the connection of a response until its body has ended.
 
     After malformed chunks, aiohttp closes the connection without notifying the reader, which would wait forever. This
-    class makes the reader raise an exception. A body without a length ends with the connection, and aiohttp treats it
-    as complete even if the connection was reset; in that case, `was_reset` returns True.
+    class makes the reader raise an exception. A body without a length ends when the connection is closed. aiohttp
+    treats such a body as complete even if the connection was reset; in that case, `was_reset` returns True.
     """
 
     def __init__(self, response: ClientResponse) -> None:
@@ -27,9 +27,9 @@ class ConnectionWatch:
         self._is_framed = "content-length" in response.headers or "transfer-encoding" in response.headers
         connection = response.connection
         protocol = None if connection is None else connection.protocol
-        self._lost = None if protocol is None else protocol.closed  # None: the body has already been received
+        self._lost = None if protocol is None else protocol.closed  # None if the body has already been received
         if self._lost is not None:
-            self._lost.remove_done_callback(_look)  # added for an earlier response on this connection
+            self._lost.remove_done_callback(_look)  # an earlier response on this connection added this callback
             self._lost.add_done_callback(_look)
             self._lost.add_done_callback(self._leave)
 

@@ -37,7 +37,7 @@ written an ending.
 
 
 def is_event_stream(content_type: str) -> bool:
-    """Return True if a `content-type` is that of an event stream. Case and parameters are ignored.
+    """Return True if a `content-type` is the type of an event stream. The comparison ignores case and parameters.
 
     >>> is_event_stream("Text/Event-Stream; charset=windows-1252"), is_event_stream("application/json")
     (True, False)
@@ -49,7 +49,7 @@ def check_folder(record: str | os.PathLike[str] | None) -> str | os.PathLike[str
     """Validate the `record` option and return it.
 
     Raises:
-        UsageError: if it is not a path.
+        UsageError: if the option is not a path.
     """
     folder = cast("object", record)
     if folder is not None and not isinstance(folder, str | os.PathLike):

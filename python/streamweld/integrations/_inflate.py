@@ -1,4 +1,4 @@
-"""Decompress bodies in slices, so that the output of a small compressed chunk never has to fit in memory at once.
+"""Decompress bodies in slices, because the complete output of a small compressed chunk may not fit in memory.
 
 gzip and deflate are always available. `br` and `zstd` are available if a package that can limit its output is
 installed.
@@ -37,19 +37,19 @@ SLICE: Final = 65_536
 FREE_BYTES: Final = 16 * 1_048_576
 """`Limits.max_inflate_ratio` is not enforced until a body has inflated to this many bytes."""
 
-# Number of input bytes that are decompressed in one step. Steps are small, because decoders copy their unused input,
-# and a body may have many small members (compressed streams in sequence).
+# Number of input bytes that are decompressed in one step. The number is small, because decoders copy their unused
+# input, and a body may consist of many small members (compressed streams in sequence).
 _WINDOW: Final = 4096
 _GZIP: Final = frozenset({"gzip", "x-gzip"})
 _PLAIN: Final = frozenset({"", "identity"})
 _BUILT_IN: Final = _GZIP | _PLAIN | {"deflate"}
 _CODINGS: Final = _GZIP | {"deflate", "br", "zstd"}
-# RFC 9659 3: 8 MiB, the window size that every decoder of this content coding must support.
+# RFC 9659, section 3: every decoder of this content coding must support windows of 8 MiB.
 _ZSTD_WINDOW_LOG: Final = 23
 
 
 class BrokenBodyError(Exception):
-    """The body is malformed or incomplete, and the HTTP client does not report it."""
+    """The body is malformed or incomplete, but the HTTP client does not report this as an error."""
 
 
 def coding_of(header: str) -> str:
@@ -112,7 +112,7 @@ class Inflater:
     def __init__(self, encoding: str, max_ratio: int | None = None) -> None:
         self._max_ratio = max_ratio
         self._word = _word(encoding)
-        self._head = b""  # beginning of a deflate body, kept until it shows whether the body has a zlib header
+        self._head = b""  # beginning of a deflate body, kept until its format is known (with or without a zlib header)
         self._decoder: _Decoder | None = None
         self._new: Callable[[], _Decoder] = _decoder_of(self._word)
         self._in = self._out = 0
@@ -132,7 +132,7 @@ class Inflater:
         return slices(data) if self._word in _PLAIN else self._unpacked(data)
 
     def end(self) -> None:
-        """End the body. Raises BrokenBodyError if it is incomplete."""
+        """End the body. Raises BrokenBodyError if the body is incomplete."""
         if not self.is_complete:
             raise BrokenBodyError(f"the {self._word} body ends before it is complete")
 
@@ -148,10 +148,10 @@ class Inflater:
                 self._head = rest
                 return
             if not _is_wrapped(rest):
-                # RFC 9110 8.4.1.2: some servers send deflate data without the zlib header.
+                # RFC 9110, section 8.4.1.2: some servers send deflate data without the zlib header.
                 self._new = lambda: _Zlib(-zlib.MAX_WBITS)
         while True:
-            if self._decoder is None or (self._decoder.is_done and rest):  # a body may have several members
+            if self._decoder is None or (self._decoder.is_done and rest):  # a compressed body may have several members
                 self._decoder = self._new()
             decoder = self._decoder
             try:
@@ -210,7 +210,7 @@ class _Zlib:
         try:
             out = self._state.decompress(data, SLICE)
         except zlib.error as fault:
-            # zlib discards its output for the bytes before the fault, so `_up_to_fault` decodes them again.
+            # At a fault, zlib discards the output for the bytes before it, so `_up_to_fault` decodes these bytes again.
             self._fault = fault
             self.has_more = True
             return _up_to_fault(before, data)
@@ -240,7 +240,7 @@ class _Brotli:
         return finished
 
     def inflate(self, data: bytes) -> bytes:
-        # Brotli may return up to three times the limit.
+        # The brotli decoder may return up to three times as many bytes as the limit allows.
         out: bytes = self._state.process(data, output_buffer_limit=SLICE // 4)
         # Output may remain even if all input was consumed, because `can_accept_more_data` does not reflect it.
         self.has_more = not self.is_done and (bool(out) or not self._state.can_accept_more_data())

@@ -23,7 +23,7 @@ class Pace:
         self._since = time.perf_counter()
 
     def waited(self, since: float) -> None:
-        """Exclude the time spent waiting from the working time.
+        """Do not count the time since `since` as working time, because the task was waiting.
 
         Args:
             since: when the wait began, as returned by `time.perf_counter`.

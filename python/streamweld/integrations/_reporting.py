@@ -76,7 +76,7 @@ def callback(on_diagnostic: OnDiagnostic | None) -> Callback | None:
     The callback receives the context if it requires a second positional argument or has an argument named `context`.
 
     Raises:
-        UsageError: if it is not callable, or is asynchronous.
+        UsageError: if `on_diagnostic` is not callable, or is asynchronous.
     """
     if on_diagnostic is None:
         return None
@@ -107,24 +107,27 @@ def plain_url(url: str) -> str:
 
 
 def request_id(headers: Mapping[str, str]) -> str | None:
-    """Return the request id that the gateway assigned. Names in `headers` must be lower-case or case-insensitive."""
+    """Return the request id that the gateway assigned.
+
+    `headers` must have lower-case names, or be a case-insensitive mapping.
+    """
     return next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
 
 
 def ending(error: StreamError | None, found: Iterable[Diagnostic]) -> Diagnostic | None:
     """Return the error that ended a stream as a diagnostic of severity `error`.
 
-    Its code is the `rule` of the error.
+    The diagnostic's code is the `rule` of the error.
 
     Args:
         error: the error; None if the stream ended without one.
-        found: the diagnostics of the stream. If one of them reports the error, the result is None.
+        found: the diagnostics of the stream. If one of these diagnostics already reports the error, the result is None.
     """
     if error is None or any(one.code == error.rule and one.severity == "error" for one in found):
         return None
     from streamweld.events import Diagnostic
 
-    code = cast("DiagnosticCode", error.rule)  # a rule without a diagnostic code is documented for `Diagnostic.code`
+    code = cast("DiagnosticCode", error.rule)  # the documentation of `Diagnostic.code` mentions these additional values
     place = (error.byte_offset or 0, error.event_ordinal or 0)
     detail = error.detail or (error.message if isinstance(error, UpstreamError) else "")
     return Diagnostic(code, "error", *place, detail=detail)
@@ -154,11 +157,12 @@ class DiagnosticReporter:
 
     The error that ends a stream is reported as the last diagnostic. Diagnostics beyond `Limits.max_diagnostics` are
     counted by the converter but not reported. An exception that the callback raises is logged, and the stream
-    continues. `requested_model` reads the model from the request. It is called only if a diagnostic is reported before
-    the stream reports its model.
+    continues. `requested_model` reads the model from the request. This function is called only if a diagnostic is
+    reported before the stream reports its model.
 
     `target` is the target of the converter, and `raises` is whether its error is raised to the reader. With the target
-    `same`, a stream in an unknown dialect passes unchanged. This is not an error, unless it is raised.
+    `same`, a stream in an unknown dialect passes through unchanged. An unknown dialect is not an error in that case,
+    unless the error is raised.
     """
 
     __slots__ = (
@@ -206,7 +210,7 @@ class DiagnosticReporter:
         self._watch = None if watch is None else watch()
 
     def __call__(self) -> None:
-        """Report new diagnostics. Call this after every `feed` and `close`."""
+        """Report new diagnostics. Call this method after every `feed` and `close`."""
         if self._tell is None and not self._debug:
             return
         found, error = self._converter.diagnostics, self._error()
@@ -238,7 +242,9 @@ class DiagnosticReporter:
             self._watch.chunk(self._converter)
 
     def finish(self) -> None:
-        """Log the stream if it has diagnostics, was repaired or ended with an error. Call this when it has ended.
+        """Log the stream if it has diagnostics, was repaired or ended with an error.
+
+        Call this method when the stream has ended.
 
         Only the first call has an effect.
         """

@@ -1,11 +1,11 @@
 """Repair the body of an httpx or httpx2 response while the client reads it.
 
 The two libraries have the same interface but different classes, and each accepts only its own classes. Therefore, the
-stream classes are derived from those in the module that the response comes from, and neither library is imported. This
-module deals with how the libraries read and store a body (decompression, closing, repeated iteration), not with its
-contents.
+stream classes are derived from the base classes of the library that created the response. This module imports neither
+library. This module handles how the libraries read and store a body: decompression, closing, repeated iteration. This
+module does not examine the contents of a body.
 
-This module decompresses the body in slices, because httpx would return all output for a chunk at once.
+The body is decompressed here, in slices, because httpx would return all output for a chunk at once.
 """
 
 from __future__ import annotations
@@ -36,12 +36,11 @@ EXTENSION: Final = "streamweld"
 
 
 def splice(response: Any, settings: Settings, *, asynchronous: bool) -> None:
-    """Insert the repair step between a response and its body, if the body should be repaired and has no repair step
-    yet.
+    """Insert the repair step between a response and its body, unless the body needs no repair step or already has one.
 
-    This removes `content-encoding` and `content-length`, which do not apply to the repaired body. A body whose encoding
-    cannot be decompressed with limited memory is left unchanged. A body that is already in memory (a response of
-    `MockTransport(content=…)`, or one that another hook has read) is repaired at once.
+    The headers `content-encoding` and `content-length` are removed, because they do not apply to the repaired body. A
+    body whose encoding cannot be decompressed with limited memory is left unchanged. A body that is already in memory
+    (a response of `MockTransport(content=…)`, or one that another hook has read) is repaired at once.
 
     Args:
         response: the response.
@@ -77,7 +76,7 @@ def splice(response: Any, settings: Settings, *, asynchronous: bool) -> None:
     if was_read:
         _repair_read(response, body, module)
         return
-    # A second response that wraps the original stream gives access to the raw bytes through the public API.
+    # Create a second response around the original stream, because its public API gives access to the raw bytes.
     received = module.Response(response.status_code, headers=headers, stream=inner, request=request)
     response.stream = (
         _class(_AsyncRepaired, module.AsyncByteStream) if asynchronous else _class(_Repaired, module.SyncByteStream)
@@ -95,7 +94,7 @@ def _mark(response: Any, body: Body) -> None:
 def _repair_read(response: Any, body: Body, module: Any) -> None:
     """Repair a body that is in memory.
 
-    Both libraries store it in `_content`, and there is no public way to replace it.
+    Both libraries store the body in `_content`, and there is no public way to replace it.
     """
     try:
         content: bytes = response.content
@@ -138,7 +137,7 @@ def _class(ours: type[Any], base: type[Any]) -> Any:
 
 
 class _Held:
-    """Base class of both stream classes. Delegates other attributes, such as `elapsed`, to the original stream."""
+    """Base class of both stream classes. It delegates other attributes, such as `elapsed`, to the original stream."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -171,14 +170,14 @@ class _Repaired(_Held):
     def close(self) -> None:
         self._pieces.close()
         self._body.finish()
-        self._received.close()  # does nothing if the iterator has closed it already
+        self._received.close()  # no effect if the iterator has already closed the response
 
 
 class _AsyncRepaired(_Held):
     """Like `_Repaired`, for `async for`.
 
-    It is not a generator: when an event loop ends, it closes all generators at once, and reports an error for each
-    generator that is already being closed by another.
+    This class is not a generator, because an event loop that ends closes all generators at once, and reports an error
+    for each one that another generator is already closing.
     """
 
     def __init__(self, body: Body, received: Any, inner: Any, inflater: Inflater) -> None:
@@ -202,7 +201,7 @@ class _AsyncRepaired(_Held):
             if body.fault is not None:
                 body.throw()
         except BaseException:
-            # The exception already being raised is more useful than a failure to close the connection.
+            # Do not let an error from closing the connection replace the original exception.
             with suppress(Exception):
                 await self.aclose()
             raise
@@ -238,12 +237,12 @@ class _AsyncRepaired(_Held):
         self._body.finish()
         # Close the connection first, as the clients do, so that closing the generator does not wait for data.
         await self._received.aclose()
-        with suppress(RuntimeError):  # a concurrent reader notices that the connection is closed
+        with suppress(RuntimeError):  # another task is reading; it will notice that the connection is closed
             await self._raw.aclose()
 
 
 class _Inflated:
-    """The decompressed chunks of a response, as a source that can be closed."""
+    """Iterates over the decompressed chunks of a response, and can be closed."""
 
     def __init__(self, response: Any, inflater: Inflater) -> None:
         self._response = response

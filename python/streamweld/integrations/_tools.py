@@ -21,7 +21,7 @@ def request_of(body: bytes | None) -> dict[str, Any]:
         return {}
     try:
         request: object = json.loads(body)
-    except (ValueError, RecursionError):  # a server does not know its clients
+    except (ValueError, RecursionError):  # an ASGI application can have any kind of client
         return {}
     return cast("dict[str, Any]", request) if isinstance(request, dict) else {}
 
@@ -30,7 +30,7 @@ def declared_tools(request: Mapping[str, Any]) -> dict[str, Mapping[str, Any] | 
     """Return the functions that a request declares, as name -> schema. The result is empty if the tool choice is
     `none`.
 
-    A name that is declared twice is omitted, because it is ambiguous which schema applies.
+    If a name is declared twice, it is omitted, because it is unclear which schema applies.
     """
     found: dict[str, Mapping[str, Any] | None] = {}
     if _forbids(request):

@@ -4,7 +4,7 @@
         async with session.post(url, json=request) as response:
             async for line in response.content: ...
 
-This module deals with how aiohttp stores a body, not with its contents.
+This module handles how aiohttp stores a body. This module does not examine the contents of a body.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LINE = 2**20  # maximum length of a line before aiohttp raises; a complete resp
 def repair_middleware(**options: Unpack[RepairOptions]) -> ClientMiddlewareType:
     """Return a middleware for `ClientSession(middlewares=[…])`, or for a single request.
 
-    If there are other middlewares, put it last, next to the connection. Bodies that the session leaves compressed
+    If there are other middlewares, put this one last, next to the connection. Bodies that the session leaves compressed
     (`auto_decompress=False`) are not modified.
 
     Args:
@@ -94,13 +94,15 @@ def _content(request: ClientRequest) -> bytes | None:
 
 
 class _Repaired(StreamReader):
-    """A stream reader that reads from the connection only while a caller waits for data. It does not start a task, so
-    canceling a wait does not lose data.
+    """A stream reader that reads from the connection only while a caller waits for data.
+
+    The reader does not start a task, so no data is lost if a wait is canceled.
     """
 
     def __init__(self, inner: StreamReader, body: Body, watch: ConnectionWatch) -> None:
         loop = asyncio.get_running_loop()
-        # The inner reader handles flow control for the connection, so this reader gets an unconnected protocol.
+        # The original reader handles flow control for the connection, so this reader gets a protocol without a
+        # connection.
         super().__init__(BaseProtocol(loop), _LINE, loop=loop)
         self._inner = inner
         self._watch = watch

@@ -55,15 +55,15 @@ class RepairMiddleware:
 
     These responses pass through unchanged: those with a status other than 200 or a content type other than
     `text/event-stream`, responses to HEAD, and bodies in an encoding other than gzip and deflate. Event streams in an
-    unknown dialect also pass unchanged and without a limit on their size, because nothing of them is kept; only their
-    first events are held back until detection ends without a result.
-    `content-length` and `content-encoding` are removed from streams. A stream that needs no repair passes through byte
-    for byte. Data is held back only until it can be determined whether it needs a repair.
+    unknown dialect also pass through unchanged. The first events of such a stream are held back until detection fails.
+    After that, no data is kept, so the size of the stream is not limited. `content-length` and `content-encoding` are
+    removed from streams. A stream that needs no repair passes through byte for byte. Data is held back only until the
+    middleware can determine whether the data needs a repair.
 
     If a stream is truncated, is broken or exceeds a limit, the response ends at that point with the dialect's own
-    error. If the application raises, is canceled or returns in the middle of a stream, the dialect's own error ending
-    is sent before the exception propagates. A body that is shorter or longer than its `content-length`, or whose
-    compressed data is incomplete, counts as truncated. If a limit is exceeded before the dialect is known, the
+    error. If the application raises an exception, is canceled or returns in the middle of a stream, the dialect's own
+    error ending is sent before an exception propagates. A body that is shorter or longer than its `content-length`, or
+    whose compressed data is incomplete, counts as truncated. If a limit is exceeded before the dialect is known, the
     exception is raised in the application.
 
     Args:
@@ -73,16 +73,18 @@ class RepairMiddleware:
         text_calls: what happens to tool calls that a model wrote into its text, as in `Policy`; overrides the value in
             `policy`. With `promote`, the middleware reads the JSON body of a POST request before it calls the
             application, because only calls of tools that the request declares are promoted. The application gets the
-            same body. If a body is over 32 MiB, only its beginning is read in advance, and no call is promoted.
+            same body. If the body is larger than 32 MiB, only its beginning is read in advance, and no call is
+            promoted.
         limits: the limits for a stream. The defaults are those of the parser, plus a limit of 256 MiB for one response.
         on_diagnostic: called with each `Diagnostic` and its `StreamContext`, in the task of the request; a function
-            with one parameter receives only the diagnostic. An exception that it raises is logged, and the stream
-            continues.
+            with one parameter receives only the diagnostic. If this function raises an exception, the exception is
+            logged, and the stream continues.
         record: a folder. Each stream is recorded as the application sent it, before it is repaired, one file per
             stream. `streamweld.testing.recording` describes the format.
 
     Raises:
-        UsageError: if an option is invalid. It is raised by the constructor, not at the first request.
+        UsageError: if an option is invalid. The constructor raises this exception, so it does not occur at the first
+            request.
     """
 
     def __init__(
@@ -146,7 +148,7 @@ class RepairMiddleware:
         answer = _Answer(self, send, self._on_diagnostic, scope, requested)
         try:
             await self._app(scope, answer.watching(receive), answer)
-            await answer.cut()  # does nothing if the response has ended
+            await answer.cut()  # no effect if the response has already ended
         except (Exception, asyncio.CancelledError):  # even if the server is stopping, the client gets an error ending
             await answer.cut()
             raise
@@ -190,7 +192,8 @@ class _Answer:
         elif self._stream is not None and kind == "http.response.body":
             await self._body(self._stream, message)
         else:
-            # The server will send a file, given by path or descriptor. Its contents are not available here.
+            # The application gave the server a file to send, by path or descriptor. The contents of the file are not
+            # available here.
             if self._held is not None:
                 await self._send(self._held)
                 self._held = self._stream = None
@@ -210,7 +213,7 @@ class _Answer:
     async def cut(self) -> None:
         """End the response as truncated, because the application failed, was canceled or returned too early.
 
-        If the client has disconnected, the stream was not truncated, and nothing is sent.
+        If the client has disconnected, the stream does not count as truncated, and nothing is sent.
         """
         if self._stream is None or self._over or self._left:
             return
@@ -258,8 +261,8 @@ class _Answer:
         self._length = int(length) if length.isdecimal() else None
         self._passed = time.monotonic()
         if any(name == b"content-length" for name, _ in headers):
-            # `pathsend` needs the original headers. A response with a length is not a live stream, so its head can wait
-            # for the next message.
+            # A `pathsend` message needs the original headers. A response with a length is not a live stream, so its
+            # headers can wait for the next message.
             self._held = message
         else:
             await self._send({**message, "headers": self._kept})
@@ -301,7 +304,7 @@ class _Answer:
         if isinstance(stream.error, LimitExceeded) and stream.dialect is None:
             self._over = True
             raise stream.error  # the dialect is unknown, so an error ending cannot be written; close the connection
-        # After an ending, an application that continues to send is treated as if the client had disconnected.
+        # If the application sends more data after an ending, treat it as if the client had disconnected.
         self._over = not more or not (stream.error is None or isinstance(stream.error, READS_ON))
         if out or self._over:
             await self._pass(out, more=not self._over)
@@ -319,23 +322,23 @@ class _Answer:
         self._passed = time.monotonic()
         try:
             await self._send({"type": "http.response.body", "body": body, "more_body": more})
-        except OSError:  # how a server reports that the client has disconnected
+        except OSError:  # some servers report with this exception that the client has disconnected
             self._left = True
             raise
 
 
 def _is_json(headers: dict[str, str]) -> bool:
-    """Return whether the body of a request may be JSON. Some clients do not send its type."""
+    """Return whether the body of a request may be JSON. Some clients do not send a content type."""
     kind = headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     return kind == "application/json" or kind.endswith("+json")
 
 
 async def _read_ahead(receive: Receive) -> tuple[bytes | None, Receive]:
-    """Read the body of a request, and return it with a `receive` that begins with what was read.
+    """Read the body of a request. Return the body, and a `receive` that first returns the same messages again.
 
     The body is None if it is too long, or if the client disconnects.
     """
-    body = BytesIO()  # `getvalue` does not copy, so the body is in memory only once
+    body = BytesIO()  # `getvalue` does not copy the body
     while True:
         message = await receive()
         more = message["type"] != "http.request" or message.get("more_body", False)

@@ -1,7 +1,7 @@
 """Write scanned rows as Parquet, Arrow IPC or JSON Lines, in parts that are merged at the end.
 
-Parquet and Arrow IPC need pyarrow (extra `bulk`), which is imported only when such a file is written. Rows are in
-memory only until their part is written.
+Parquet and Arrow IPC need pyarrow (extra `bulk`), which is imported only when such a file is written. Each row is in
+memory only until the part that contains it has been written.
 """
 
 from __future__ import annotations

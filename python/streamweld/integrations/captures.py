@@ -71,7 +71,7 @@ class CaptureError(StreamweldError):
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """One recorded body, or the reason why it could not be read. `row` is its number in the file."""
+    """One recorded body, or the reason why it could not be read. `row` is the body's number in the file."""
 
     path: str
     row: int
@@ -297,7 +297,7 @@ def _is_answer(content_type: str, *, is_post: bool = True) -> bool:
 
 
 def _http_rows(path: str, data: bytes) -> Iterator[Capture]:
-    """Yield the responses from a sequence of requests and responses."""
+    """Yield the bodies of the responses in a sequence of HTTP requests and responses."""
     at = row = 0
     while at < len(data):
         if not _HTTP.match(data, at):
@@ -342,7 +342,7 @@ def _dechunked(data: bytes, at: int) -> tuple[bytes, int]:
         except ValueError:
             if pieces:
                 break
-            return data[start:], len(data)  # the proxy decoded the chunks but kept the header field
+            return data[start:], len(data)  # the proxy decoded the chunks but did not remove the header
         at = end + 1
         if length == 0:
             trailer = re.compile(rb"(?:[^\r\n]+\r?\n)*\r?\n?").match(data, at)

@@ -105,9 +105,10 @@ def async_repair_hook(**options: Unpack[RepairOptions]) -> AsyncRepairHook:
 
 
 def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
-    """Add the hook to an existing client, so that every stream it reads from now on is repaired.
+    """Add the hook to an existing client, so that every stream it reads after this call is repaired.
 
-    The hook is placed before the existing ones. A second call replaces the options of the first.
+    The hook is placed before the existing ones. If the function is called again for the same client, the new options
+    replace the old ones.
 
     Args:
         client: `Client` or `AsyncClient` of httpx or httpx2.
@@ -133,13 +134,15 @@ def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
 
 
 def RepairTransport(transport: _Transport, **options: Unpack[RepairOptions]) -> _Transport:  # noqa: N802
-    """Wrap a transport so that the streams it receives are repaired. Use this for clients whose hooks cannot be set.
+    """Wrap a transport so that the streams it receives are repaired.
+
+    Use this function for clients that do not allow event hooks.
 
     A client with a custom transport neither reads proxies from the environment nor applies its own limits, so set those
     on `transport`.
 
     Args:
-        transport: for example `httpx2.HTTPTransport()`. It is closed together with the wrapper.
+        transport: for example `httpx2.HTTPTransport()`. Closing the wrapper also closes this transport.
         **options: `RepairOptions`.
 
     Returns:
@@ -170,8 +173,8 @@ def AsyncRepairTransport(transport: _Transport, **options: Unpack[RepairOptions]
 class _WrappedTransport:
     """Delegates all attributes to the wrapped transport, except for the methods that handle a request.
 
-    Both methods (for synchronous and asynchronous clients) are replaced, because a transport that supports both would
-    otherwise return unrepaired responses through one of them.
+    The methods for synchronous and for asynchronous clients are both replaced. If only one of them were replaced, a
+    transport that supports both kinds would return unrepaired responses from the other.
     """
 
     _handles: str

@@ -2,7 +2,8 @@
 
     client = streamweld.integrations.openai.repair(openai.OpenAI())
 
-The official client has no public attribute for its HTTP client. `_clients` lists the attributes that are tried.
+The official client has no public attribute for its HTTP client. `_clients` therefore searches a list of private
+attributes.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ _Client = TypeVar("_Client")
 
 
 def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
-    """Repair every stream that this client reads from now on. Other responses are not modified.
+    """Repair every stream that this client reads after this call. Other responses are not modified.
 
     The hook is added to the client's HTTP client, so it applies to all clients that share it: `client.copy()`,
     `client.with_options()`, and others that were created with the same `http_client=`. To leave a client unchanged,
-    create a new one with `http_client=DefaultHttpxClient(event_hooks=…)` and `repair_hook`. A second call replaces the
-    options of the first.
+    create a new one with `http_client=DefaultHttpxClient(event_hooks=…)` and `repair_hook`. If the function is called
+    again for the same client, the new options replace the old ones.
 
     Args:
         client: `OpenAI`, `AsyncOpenAI`, or another client of that package, in releases based on httpx or on httpx2; or

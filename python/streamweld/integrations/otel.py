@@ -2,9 +2,9 @@
 
     RepairMiddleware(app, on_diagnostic=otel.record)               # or any other `on_diagnostic`
 
-`record` writes to the current span and never starts one, because official clients have their own spans. `RequestSpan`
-is for code that sends the request itself, such as the proxy. `to_otel_messages` is a pure function without
-dependencies. All names from the conventions are in `NAMES`.
+`record` writes to the current span. It never starts a span, because the instrumentation of official clients does.
+`RequestSpan` is for code that sends the request itself, such as the proxy. `to_otel_messages` is a pure function
+without dependencies. All names from the conventions are in `NAMES`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _counts: WeakKeyDictionary[Span, int] = WeakKeyDictionary()
 
 
 def exports_spans() -> bool:
-    """Return False if no OpenTelemetry SDK is set up. Spans would then be created only to be dropped."""
+    """Return False if no OpenTelemetry SDK is set up, because all spans would then be discarded."""
     from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
 
     return not isinstance(get_tracer_provider(), ProxyTracerProvider)
@@ -141,7 +141,9 @@ class RequestSpan:
         )
 
     def inject(self, headers: MutableMapping[str, str]) -> None:
-        """Write the trace context into the outgoing headers, so that the upstream's spans are children of this one."""
+        """Write the trace context into the outgoing headers, so that the upstream's spans become children of this
+        span.
+        """
         from opentelemetry import propagate, trace
 
         propagate.inject(headers, context=trace.set_span_in_context(self._span))

@@ -4,7 +4,8 @@
     client = repair(OpenAI(), on_diagnostic=metrics)                  # and every other `on_diagnostic`
     for event in metrics.measure(sw.iter_batches(response.iter_bytes())): ...
 
-While a stream is read, each chunk costs one clock reading; measurements are recorded when the stream ends.
+While a stream is read, only the arrival time of each chunk is stored. The measurements are recorded when the stream
+ends.
 """
 
 from __future__ import annotations
@@ -84,14 +85,15 @@ class _Read(Protocol):
 class StreamMetrics:
     """Creates the instruments, and records measurements for streams.
 
-    As `on_diagnostic` of `repair`, of `RepairMiddleware` or of a client hook, it measures every stream that passes
-    through, whether or not it needs a repair. The clock then starts when the response headers arrive.
+    If an object of this class is the `on_diagnostic` of `repair`, `RepairMiddleware` or a client hook, it measures
+    every stream that passes through, whether or not the stream needs a repair. In that case, times are measured from
+    the arrival of the response headers.
 
     Args:
         meter_provider: the provider that creates the instruments; the default is the global provider.
         attributes: added to every measurement, such as `{"server.address": "gateway.example"}`.
-        gaps_per_stream: how many gaps to record per stream, evenly spaced; None records all. Recording a gap takes the
-            SDK a few microseconds. The longest gap is always recorded, in a separate instrument.
+        gaps_per_stream: how many gaps to record per stream, evenly spaced; None records all. The SDK needs a few
+            microseconds to record a gap. The longest gap is always recorded, in a separate instrument.
 
     Raises:
         MissingExtra: if `opentelemetry-api` is not installed.
@@ -132,7 +134,7 @@ class StreamMetrics:
         self._repairs.add(1, self._of(context.dialect, context.model) | _anomaly(diagnostic.code, diagnostic.severity))
 
     def watch_stream(self) -> Watch:
-        """Start the measurement of one stream. Called by hooks."""
+        """Start the measurement of one stream. The client hooks call this method."""
         return Watch(self, None)
 
     def measure(self, batches: EventIterator[list[Event]], *, started: float | None = None) -> Generator[Event]:
@@ -226,7 +228,8 @@ class StreamMetrics:
                 self._gaps.record(gap, about)
         if watch.first_token is not None:
             self._first_token.record(watch.first_token - watch.started, about)
-        # Until the end, the counts can be placeholders: Messages reports one output token in its first event.
+        # Before the end, the counts can be placeholders. For example, the first event of Messages reports one output
+        # token.
         if response.usage is None or response.completeness in ("open", "truncated"):
             return
         usage = response.usage.normalized()  # the conventions count cached tokens as input, unlike some APIs
@@ -251,7 +254,7 @@ class Watch:
         self.first_token: float | None = None
 
     def look_at(self, events: list[Event]) -> None:
-        """Record the time if the latest chunk is the first one, or the first one with content."""
+        """Record the time if the latest chunk is the first chunk, or the first chunk with content."""
         if self.first_chunk is None:
             self.first_chunk = self.times[-1]
         if any(isinstance(event, _CONTENT) for event in events):
@@ -260,7 +263,7 @@ class Watch:
     def chunk(self, read: _Read) -> None:
         """Record the time of a chunk that the instrumented client reads."""
         self.times.append(perf_counter())
-        # This search is cheap, because the response is small until it has content.
+        # This search is fast, because the response is small until it has content.
         if self.first_token is None:
             self.look_at([])
             if any(choice.items for choice in read.response.choices):

@@ -49,7 +49,7 @@ def responses(**options: Unpack[BulkOptions]) -> Callable[[Iterable[Any]], Itera
     """Return a function for `DataFrame.mapInArrow` that applies `streamweld.arrow.parse` to each batch.
 
     Args:
-        **options: those of `streamweld.arrow.parse`. The columns given as `body` and `keep` must be selected.
+        **options: those of `streamweld.arrow.parse`. The batches must contain the columns given as `body` and `keep`.
 
     Raises:
         UsageError: if a column of the output does not exist, or if the native backend is not in use.

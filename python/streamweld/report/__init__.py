@@ -33,7 +33,7 @@ MOST_BYTES: Final = 950_000
 """Maximum size of a page in bytes. Content that does not fit is omitted, and the page reports how much was omitted."""
 
 _STREAMS: Final = 1_000  # maximum number of rows in the table of streams
-_ALL: Final = 50  # up to this number of streams, streams without a finding are listed too
+_ALL: Final = 50  # if there are at most this many streams, those without a finding are also listed
 _CODES: Final = 60  # maximum number of codes or reasons in a table of gateways
 _LINKS: Final = 12
 _GATEWAYS: Final = 60  # maximum number of gateways in a table of gateways
@@ -63,7 +63,7 @@ def render(
     streams = [describe(one, policy=policy, dialect=dialect) for one in recorded]
     if not streams or (diff and len(streams) != 2):
         raise UsageError("a comparison takes two streams" if diff else "there is no stream to report")
-    # Fill the page with the streams that have the most findings, but show them in the given order.
+    # The streams with the most findings are added first, because not all may fit. The page keeps the given order.
     order = sorted(range(len(streams)), key=lambda number: -len(streams[number].codes))
     overview = _overview(streams, set(order), diff=diff) if len(streams) > 1 else ""
     compared = comparison(*streams) if diff else ""
@@ -147,12 +147,15 @@ def _overview(streams: list[Facts], linked: set[int], *, diff: bool) -> str:
     columns = ("file", "dialect", "completeness", "calls", "text", "findings")
     shown = table(columns, rows, numbers=("calls", "text"))
     head = '<section aria-labelledby="streams"><h2 id="streams">Streams</h2>'
-    # A comparison has only two streams, and the findings name both. A table by gateway would only repeat that.
+    # A comparison has only two streams, and its findings already show the gateway of each. A table of gateways would
+    # repeat this.
     return f"{head}{'' if diff else _gateways(streams)}<h3>Findings</h3>{shown}{note}</section>"
 
 
 def _gateways(streams: list[Facts]) -> str:
-    """Return two tables with the number of streams per gateway: by code, and by reason why `repair` changes them."""
+    """Return two tables with the number of streams per gateway: one by code, and one by the reason why `repair` changes
+    the stream.
+    """
     codes = _by_gateway(streams, "code", [facts.codes for facts in streams])
     repairs = _by_gateway(streams, "reason", [facts.reasons for facts in streams])
     return f"<h3>Streams with a code, by gateway</h3>{codes}<h3>Streams that repair changes, by gateway</h3>{repairs}"

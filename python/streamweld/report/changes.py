@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Excerpt", "changed_pairs", "compact", "excerpts"]
 
 _STRING_OR_BLANK: Final = re.compile(rb'("(?:[^"\\]|\\.)*+(?:"|\\?\Z))|[ \t]++', re.DOTALL)
-_ALIGNED: Final = 4_000  # maximum number of events that are aligned by content; more are compared in order
+_ALIGNED: Final = 4_000  # up to this many events are aligned by content; more events are compared in order
 _CONTEXT: Final = 60  # characters shown around a difference
 
 
@@ -28,7 +28,7 @@ class Excerpt:
 
 
 def compact(event: bytes) -> bytes:
-    """Remove what does not change the content of an event: spaces in its JSON and around it, and the blank lines."""
+    """Remove the spaces and blank lines of an event that are not part of its content."""
     lines: list[bytes] = []
     for line in re.split(rb"\r\n|\r|\n", event):
         name, colon, value = line.partition(b":")
@@ -63,7 +63,10 @@ def changed_pairs(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[t
 
 
 def _differing(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the ranges that differ. Most events of a long stream are equal at its beginning, so they are skipped."""
+    """Yield the ranges that differ.
+
+    The equal events at the beginning of both streams, usually most of them, are skipped.
+    """
     same = 0
     while same < min(len(before), len(after)) and before[same] == after[same]:
         same += 1
@@ -83,7 +86,7 @@ def _differing(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[tupl
 
 
 def excerpts(before: bytes, after: bytes, limit: int) -> tuple[Excerpt, Excerpt]:
-    """Return the part of two events that differs, with a little of what surrounds it.
+    """Return the part in which two events differ, with a little of the text around it.
 
     Args:
         before: the event before the change, as `compact` returns it.

@@ -47,7 +47,7 @@ class Block:
 
 @dataclass(slots=True)
 class Lane:
-    """One part of the response, and the numbers of the blocks that it comes from."""
+    """One part of the response, and the numbers of the blocks from which it was read."""
 
     part: int
     kind: str
@@ -67,9 +67,11 @@ class Assembly:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """A received event, and the event that `repair` sends in its place. Both are without the spaces in their JSON.
+    """A received event, and the event that `repair` sends in its place.
 
-    One of them is empty if `repair` removes or adds an event.
+    The spaces in the JSON of both events are removed.
+
+    One of the two is empty if `repair` removes or adds an event.
     """
 
     start: int
@@ -101,7 +103,7 @@ class Facts:
     repairs: list[Repair]
     repair_count: int  # number of events that differ in more than spaces
     is_rewritten: bool  # whether `repair` changes any byte
-    reasons: list[str]  # why `repair` changes the stream
+    reasons: list[str]  # the reasons why `repair` changes the stream
     timing: Timing | None
 
     @property
@@ -230,7 +232,7 @@ def _findings(body: bytes, dialect: Dialect, response: Response, error: StreamEr
     try:
         found += [Finding.of_violation(one, lines) for one in (*checker.feed(body), *checker.close())]
     except UnknownDialect:
-        pass  # the parser reports the error
+        pass  # not handled here, because the parser reports the same error
     found.sort(key=lambda one: (one.byte_offset or 0, one.event_ordinal or 0))
     if error is not None and all(error.rule != one.code for one in found):
         found.append(Finding.of_error(error, lines))

@@ -39,7 +39,7 @@ class Lines:
     def feed(self, piece: bytes) -> None:
         """Add the next chunk of the body."""
         if self._after_cr and piece.startswith(b"\n"):
-            self._starts.pop()  # a CRLF that is split between two chunks
+            self._starts.pop()  # the chunk starts with the LF of a CRLF that is split between two chunks
         self._starts.extend(self._size + end.end() for end in _LINE_END.finditer(piece))
         self._size += len(piece)
         if piece:

@@ -30,7 +30,7 @@ def drawing(facts: Facts, prefix: str, most: int, marks: int, *, by_time: bool) 
         facts: the stream.
         prefix: prefix of the ids in the page.
         most: maximum number of lanes.
-        marks: number of findings to draw, which must equal the number that the page shows.
+        marks: number of findings to mark; must equal the number of findings that the page lists.
         by_time: whether the horizontal axis is the recorded time instead of the bytes.
     """
     lanes = facts.lanes[:most]

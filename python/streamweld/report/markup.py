@@ -1,4 +1,4 @@
-"""Generate HTML from text in streams. Only this module escapes text, and no other module removes escapes."""
+"""Generate HTML from text in streams. All text in a report is escaped in this module, exactly once."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from streamweld.testing.recording import MARK, parse_recording
 
 __all__ = ["Recorded", "read"]
 
-_PIECES: Final = (b'{"at":', b'{"at" :')  # how every line of a recording starts, except the first line
+_PIECES: Final = (b'{"at":', b'{"at" :')  # the beginning of every line of a recording except the first
 
 
 @dataclass(frozen=True, slots=True)

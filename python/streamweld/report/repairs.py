@@ -1,4 +1,4 @@
-"""What `repair` does to one stream, as computed by the converter that repairs streams in flight."""
+"""Find out how `repair` changes one stream, by running the converter that repairs streams in flight."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def repair_reasons(converter: StreamConverter) -> list[str]:
 
 
 class RepairCheck:
-    """Repairs a stream that arrives in chunks, and keeps only whether and why its bytes change."""
+    """Repairs a stream that arrives in chunks, and records whether and why its bytes change."""
 
     __slots__ = ("_converter",)
 

@@ -210,7 +210,7 @@ def _result(facts: Facts, room: DisplayLimits) -> str:
 
 
 def _rows(facts: Facts, room: DisplayLimits) -> list[int]:
-    """Return the numbers of the blocks to show: all of them, or the first, the last, and those around findings."""
+    """Return the numbers of the blocks to show: all blocks, or the first, the last, and the blocks around findings."""
     count = len(facts.blocks)
     if count <= room.rows:
         return list(range(count))

@@ -42,7 +42,10 @@ _UNNAMED = {
 
 @dataclass(frozen=True, slots=True)
 class AnswerFormat:
-    """The response format that the request asks for. `inner`: the path below `path` of the object with its members."""
+    """The response format that the request asks for.
+
+    `inner`: the path, relative to `path`, of the object that contains the members of the format.
+    """
 
     kind: Kind
     path: str
@@ -161,7 +164,7 @@ def translate(found: AnswerFormat | None, context: RequestContext, made: dict[st
 
 
 def _written(found: AnswerFormat, context: RequestContext) -> dict[str, Any] | None:
-    """Return the members to write, keyed by dotted path, or None if the target does not have this format."""
+    """Return the members to write, keyed by dotted path, or None if the target does not support this format."""
     plain = found.kind == "json_object"
     if not plain and not _is_schema(found.schema):
         return None

@@ -1,7 +1,7 @@
-"""Limit the marks at which the prefix of a request is cached to as many as the target accepts.
+"""Limit the number of cache marks, which state up to which block a request is cached, to the target's maximum.
 
-`history.convert` converts the marks of messages, and `requests.tools` those of tools. The marks are counted in the
-caller's request, so that a loss points to its place.
+`history.convert` converts the marks of messages, and `requests.tools` those of tools. The marks are counted before the
+conversion, so that the path of a loss refers to the caller's request.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["limit"]
 
-_Tree: TypeAlias = "dict[str | int, _Tree]"  # one level for each step of the paths; an empty dict ends a path
+_Tree: TypeAlias = "dict[str | int, _Tree]"  # one level for each step of a path; an empty dict at its end
 _MEMBER: Final = "cache_control"
 _BLOCK: Final = "cachePoint"
 _TOP: Final = ("tools", "toolConfig", "system", "messages")  # in the order in which the prefix is built
@@ -28,14 +28,14 @@ _INNER: Final = ("content", "function", "tools")
 
 
 def limit(context: RequestContext) -> None:
-    """Remove marks of `context.request` if the target does not accept as many.
+    """Remove cache marks from `context.request` if it has more than the target accepts.
 
-    The last marks are kept, because each covers everything before it.
+    The last marks are kept, because each mark covers everything before it.
     """
     most = spec("cache_marks")["max"].get(context.target)
     if most is None:
         return
-    if context.same and _MEMBER in context.request:  # Anthropic marks the last block of the request by itself
+    if context.same and _MEMBER in context.request:  # Anthropic then adds a mark to the last block
         most -= 1
     few = [place for name in _TOP[:-1] for place in _marks(context.request.get(name), (name,))]
     if len(few) + _number(context.request.get("messages")) <= most:
@@ -56,7 +56,7 @@ def limit(context: RequestContext) -> None:
 
 
 def _number(messages: Any) -> int:
-    """Return the number of marks in the messages. This is faster than `_marks`, which also returns their paths."""
+    """Return the number of marks in the messages. Counting is faster than `_marks`, which also returns the paths."""
     count = 0
     for message in listed(messages):
         members = object_of(message)
@@ -95,9 +95,9 @@ def _marks(value: Any, path: tuple[str | int, ...]) -> Iterator[Path]:
 
 
 def _without(value: Any, surplus: _Tree, path: tuple[str | int, ...], moved: Moved) -> Any:
-    """Return the value without these marks. Objects without any are not copied.
+    """Return the value without these marks. Objects without marks are not copied.
 
-    `moved`: receives the places of the elements that follow a block that is removed from a list.
+    `moved`: the function adds the new and old paths of elements that follow a removed block in a list.
     """
     if isinstance(value, Mapping):
         given = cast("Mapping[str, Any]", value)

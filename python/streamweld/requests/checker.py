@@ -1,6 +1,6 @@
 """`check`: list the rules of a target API that a request breaks.
 
-The checker uses the same tables as `convert`, but shares no code with it.
+The checker and `convert` use the same tables, but share no code.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -68,7 +68,7 @@ def check(
         gateway: the profile whose constraints apply; None for the target's own API.
 
     Returns:
-        First the violations in the messages, as `history.check` lists them, then those in the options and tools. The
+        The violations in the messages, as `history.check` lists them, followed by those in the options and tools. The
         rules for options and tools are in `_spec/requests.json`.
 
     Raises:
@@ -129,7 +129,7 @@ class _Checker:
                         self.add("option_unknown", (name, member), member, "warning")
 
     def plain_options(self) -> None:
-        """Check the types and bounds of options, and report missing options and those that the gateway rejects."""
+        """Check the types and bounds of options, and report options that are missing or that the gateway rejects."""
         lacks = self.facts.get("lacks", ())
         for option in options():
             paths = option.paths.get(self.target, ())
@@ -150,7 +150,7 @@ class _Checker:
                 self.add("option_required", steps(paths[0]), paths[0])
 
     def _is_foreign(self, option: Option, value: Any) -> bool:
-        """Return whether only other APIs have this value of the option."""
+        """Return whether other APIs define this value of the option, but this API does not."""
         words = spec("words").get(option.word)
         if words is None or value in words[self.target].values():
             return False
@@ -207,7 +207,7 @@ class _Checker:
                 self.add("tool_name", path, name)
             elif name in names:
                 self.add("tool_repeated", path, name)
-            names.add(name)  # `tool_choice` can specify a name that does not fit, too
+            names.add(name)  # also if the name does not fit, because `tool_choice` may contain it
             if kind == "function" and schema is not None and self._is_unfit(schema):
                 self.add("tool_schema", path, name)
         if self.target == "bedrock-converse" and not count and self._has_calls():
@@ -220,7 +220,7 @@ class _Checker:
         self._choice(names, count)
 
     def chat(self) -> None:
-        """Check for empty lists of tools, and for options without the option that they require."""
+        """Report empty lists of tools, and options that require another option that is missing."""
         request = self.request
         for name in ("tools", "functions"):
             if is_list(request.get(name)) and not request[name]:
@@ -236,7 +236,7 @@ class _Checker:
                 self.add("tool_choice_alone", ("tool_choice",))
 
     def bedrock(self) -> None:
-        """Check for empty descriptions of tools."""
+        """Report tools with an empty description."""
         for n, tool in enumerate(listed(at(self.request, "toolConfig.tools"))):
             if at(object_of(tool), "toolSpec.description") == "":
                 self.add("tool_description", ("toolConfig", "tools", n), str(at(object_of(tool), "toolSpec.name")))
@@ -264,7 +264,7 @@ class _Checker:
         given = config.get("tools") if bedrock else self.request.get("tools")
         base = ("toolConfig", "tools") if bedrock else ("tools",)
         found: list[tuple[tuple[str | int, ...], str, Any, Any]] = []
-        if self.target == "ai-sdk-model" and isinstance(given, Mapping):  # for `generateText`, keyed by name
+        if self.target == "ai-sdk-model" and isinstance(given, Mapping):  # `generateText` has tools keyed by name
             for name, raw in cast("Json", given).items():
                 kind = "function" if object_of(raw).get("type", "function") in ("function", "dynamic") else "hosted"
                 schema = object_of(raw).get("inputSchema")
@@ -393,7 +393,9 @@ class _Checker:
             self.add("thinking_unsigned", ("messages", turns.index(last)), "the last assistant message")
 
     def cache_marks(self) -> None:
-        """Check the number of marks in tools, system prompt and messages, and of Anthropic's top-level mark."""
+        """Check the number of cache marks in the tools, system prompt and messages, including Anthropic's top-level
+        mark.
+        """
         most = spec("cache_marks")["max"].get(self.target)
         if most is None:
             return
@@ -409,7 +411,7 @@ class _Checker:
             self.add("cache_marks", (), f"{count}; at most {most} are allowed")
 
     def gemini(self) -> None:
-        """Check the values of the thinking options, and built-in tools together with functions."""
+        """Check the values of the thinking options, and whether built-in tools may be combined with functions."""
         facts = model_facts("gemini", self.request.get("model"))
         place = ("generationConfig", "thinkingConfig")
         config = object_of(at(self.request, ".".join(place)))
@@ -456,7 +458,9 @@ class _Checker:
                     waiting.append((member, (*at_value, name)))
 
     def responses(self) -> None:
-        """Check for two references to earlier turns, and that a request with `store: false` asks for its reasoning."""
+        """Report a second reference to earlier turns, and a request with `store: false` that does not ask for its
+        reasoning.
+        """
         request = self.request
         if request.get("conversation") is not None and request.get("previous_response_id") is not None:
             self.add("option_conflict", ("previous_response_id",), "conversation and previous_response_id")

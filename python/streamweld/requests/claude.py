@@ -1,7 +1,7 @@
 """Enforce the constraints of Claude models between thinking, sampling options and the tool choice.
 
-They apply in Anthropic's API and in Bedrock's Converse API. `claude` in `_spec/requests.json` lists the members that
-they concern in each.
+The constraints apply in Anthropic's API and in Bedrock's Converse API. For each API, `claude` in `_spec/requests.json`
+lists the members that they concern.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def apply(context: RequestContext, made: dict[str, Any]) -> None:
 
 
 class _Claude:
-    """One request for a Claude model. `paths`: option -> its dotted path in the target's API."""
+    """One request for a Claude model. `paths` maps each option to its dotted path in the target's API."""
 
     def __init__(self, context: RequestContext, made: dict[str, Any], facts: Json) -> None:
         self.context = context
@@ -88,7 +88,7 @@ class _Claude:
             self.write("effort", "high")
 
     def _always_thinking(self) -> None:
-        """Remove options that always-thinking models reject: disabled thinking, and forced tool calls."""
+        """Remove options that models reject if they always think: disabled thinking, and forced tool calls."""
         if self.thinking.get("type") == "disabled":
             self._lose_thinking("thinking cannot be disabled for this model")
             remove(self.made, self.paths["thinking"])
@@ -139,7 +139,7 @@ class _Claude:
                 self._without_thinking()
 
     def _approximate(self, rule: str, config: Json, what: str) -> None:
-        """Replace the type and budget of thinking. This does not change whether its text is displayed."""
+        """Replace the type and budget of thinking. The option that displays the thinking text is kept."""
         before = dict(self.thinking)
         self.context.edit(rule, self.origin("thinking"), what, before)
         self.write("thinking", {**config, **{name: value for name, value in before.items() if name == "display"}})
@@ -165,15 +165,15 @@ class _Claude:
             self.write("thinking", dict(self.facts["off"]))
 
     def _prefilled(self) -> bool:
-        """Return whether the last message is the beginning of the response."""
+        """Return whether the last message is a beginning of the response, which the model continues."""
         messages = listed(self.made.get("messages"))
         return bool(messages) and object_of(messages[-1]).get("role") == "assistant"
 
     def _begins_with_thinking(self) -> bool:
         """Return whether the last assistant message begins with thinking, or does not have to.
 
-        If thinking has the type `enabled`, the API rejects an unfinished tool turn that does not begin with thinking,
-        and a beginning of the response that does not.
+        If thinking has the type `enabled`, an unfinished tool turn or a prefilled response must begin with thinking;
+        otherwise, the API rejects it.
         """
         messages = [object_of(message) for message in listed(self.made.get("messages"))]
         last = next((message for message in reversed(messages) if message.get("role") == "assistant"), None)
@@ -183,6 +183,6 @@ class _Claude:
         return bool(blocks) and not blocks[0].isdisjoint(self.api["thinking_blocks"])
 
     def _kinds(self, block: Any) -> set[str]:
-        """Return the type of a content block. In Converse, it is the name of a member."""
+        """Return the type of a content block. In Converse, the name of a member is the type."""
         given = object_of(block)
         return {str(given["type"])} if "type" in given else set(given)

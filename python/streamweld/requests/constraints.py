@@ -31,7 +31,7 @@ __all__ = ["ENCRYPTED", "apply", "include", "require"]
 
 ENCRYPTED: Final = "reasoning.encrypted_content"
 _LOGPROBS: Final = "message.output_text.logprobs"
-_REQUIRES: Final = {"top_logprobs": "logprobs", "stream_options": "stream"}  # option of Chat Completions -> the other
+_REQUIRES: Final = {"top_logprobs": "logprobs", "stream_options": "stream"}  # option -> the option it requires
 _FAMILIES: Final = {"openai-chat": "chat", "mistral": "chat"}
 
 
@@ -99,7 +99,7 @@ def _effort(context: RequestContext, made: dict[str, Any], path: str) -> None:
 
 
 def _alone(context: RequestContext, made: dict[str, Any]) -> None:
-    """Remove empty lists of tools, and options without the option that they require."""
+    """Remove empty lists of tools, and options that require another option that is missing."""
     for name in ("tools", "functions"):
         if is_list(made.get(name)) and not made[name]:
             context.edit("tools_empty", (name,), f"dropped an empty list in {name}", made.pop(name))
@@ -132,7 +132,8 @@ def _descriptions(context: RequestContext, made: dict[str, Any]) -> None:
 def _tools_of_calls(context: RequestContext, made: dict[str, Any]) -> None:
     """Define the tools that the messages call, if the request defines no tools. Converse rejects calls without tools.
 
-    The alternative, calls as text, would change the messages; a later request with tools would not share their cache.
+    Writing the calls as text instead would change the messages, so that a later request with tools could not reuse the
+    cache.
     """
     if at(made, "toolConfig.tools"):
         return
@@ -176,7 +177,10 @@ def _include(context: RequestContext, made: dict[str, Any]) -> None:
 
 
 def include(context: RequestContext, made: dict[str, Any]) -> None:
-    """Translate `include`, and the log probabilities that it may request. Call this before the plain options."""
+    """Translate `include`, and the log probabilities that it may request.
+
+    Call this function before the plain options are translated.
+    """
     if context.same:
         context.used.add(("include",))
         return

@@ -27,9 +27,9 @@ class RequestContext:
     """One conversion in progress.
 
     `source` and `target` are target names. `used`: the request paths that have been handled; `unused()` records all
-    other paths as losses. `done`: options that were translated together with another option. `written`: the dotted path
-    of an option in the target -> its path in `request`. `moved`: paths in `request` -> paths in the caller's request,
-    for members that were renamed or moved before the conversion; `given` is the caller's request.
+    other paths as losses. `done`: options that were translated together with another option. `written` maps the dotted
+    path of an option in the target to its path in `request`. `moved` maps paths in `request` to paths in the caller's
+    request (`given`), for members that were renamed or moved before the conversion.
     """
 
     request: Json
@@ -51,7 +51,7 @@ class RequestContext:
 
     @property
     def same(self) -> bool:
-        """Whether source and target are the same API. If they are, unknown members are kept."""
+        """Whether source and target are the same API, in which case unknown members are kept."""
         return self.source == self.target
 
     @property
@@ -62,7 +62,7 @@ class RequestContext:
     def origin(self, path: str) -> Path:
         """Return the path in `request` of the option that was written at this dotted path of the target.
 
-        An option that was added by the conversion has no such path; the result is its path in the target.
+        An option that the conversion added has no such path. For such an option, the result is its path in the target.
         """
         found = steps(path)
         for end in range(len(found), 0, -1):
@@ -75,7 +75,7 @@ class RequestContext:
         return pointer(before(path, self.moved))
 
     def existing_place(self, path: Path) -> str:
-        """Return the pointer like `place`, shortened to the nearest member that exists in the caller's request."""
+        """Like `place`, but return the pointer to the nearest enclosing member that exists in the caller's request."""
         return pointer(existing(self.given, before(path, self.moved)))
 
     def placed(self, done: history.Conversion) -> tuple[Sequence[Edit], Sequence[Loss]]:
@@ -95,7 +95,7 @@ class RequestContext:
     def lose(self, feature: str, path: Path, why: str, removed: Any = None, *, vital: bool = False) -> None:
         """Record a member that the target cannot represent. `vital`: whether the loss changes the response.
 
-        The loss points to the nearest member that exists in the caller's request.
+        The path of the loss is that of the nearest enclosing member that exists in the caller's request.
 
         Raises:
             HistoryError: if the loss is vital and the policy has `vital="raise"`.

@@ -49,8 +49,8 @@ class Conversion(history.Conversion):
         edits: every change that goes beyond translation.
         ids: the map of tool call ids.
         losses: members and options that the target cannot represent.
-        tool_names: source name -> name in the payload, for tools that were renamed because the target rejects their
-            names.
+        tool_names: maps the source name of each renamed tool to its name in the payload. A tool is renamed if the
+            target rejects its name.
     """
 
     tool_names: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -69,8 +69,8 @@ def convert(
     """Convert a complete request for another API: messages, tools and options.
 
     Args:
-        request: the request for the source API, as a mapping or an SDK object. It may contain SDK objects (pydantic
-            models, dataclasses, and response objects among the messages). It is not modified.
+        request: the request for the source API, as a mapping or an SDK object. The request may contain SDK objects
+            (pydantic models, dataclasses, and response objects among the messages). The request is not modified.
         source: `openai-chat` (or `chat`), `mistral`, `responses`, `anthropic`, `gemini`, `bedrock-converse`,
             `ai-sdk-model`, `ai-sdk-ui`, or `auto`.
         target: one of the same names, except `auto`.
@@ -144,7 +144,7 @@ def _history(context: RequestContext, provider: str | None) -> history.Conversio
     context.used.update((name,) for name in own)
     part = {name: given[name] for name in own if given.get(name) is not None}
     continued = context.same and context.profile.constraints.get("stored_responses") is not False
-    if context.same:  # thinking and references to turns that the target does not store are converted with other options
+    if context.same:  # the code for options converts thinking, and references to turns that the target does not store
         apart = {"thinking"} if continued else {"thinking", *STORED}
         part = {name: value for name, value in given.items() if name not in apart}
     elif "model" in given:
@@ -190,7 +190,7 @@ def _translated(context: RequestContext, payload: Json, names: Names) -> dict[st
     constraints.include(context, made)
     options.translate(context, made, tools=bool(kept))
     answer_format.translate(answer_format.read(context), context, made)
-    constraints.require(context, made)  # before thinking, because max_tokens limits its budget
+    constraints.require(context, made)  # before thinking, because max_tokens limits the thinking budget
     thinking.translate(thinking.read(context), context, made)
     context.unused()
     return made

@@ -1,8 +1,8 @@
 """Replace `functions` and `function_call` in Chat Completions requests with `tools` and `tool_choice`.
 
 `history.convert` writes calls as `tool_calls`, which the API accepts only together with `tools`. A request without
-calls keeps the deprecated members if the gateway accepts them, because the client that sent it may support only
-responses in the deprecated form.
+calls keeps the deprecated members if the gateway accepts them, because the client may support only responses in the
+deprecated form.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rename tools whose names the target rejects. `history.convert` renames their calls in the same way."""
+"""Rename tools whose names the target rejects. `history.convert` renames the calls of these tools in the same way."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Names"]
 
 
 class Names:
-    """The tool names of one request. `renamed`: source name -> target name, for names that changed."""
+    """The tool names of one request. `renamed` maps each source name that changed to its target name."""
 
     __slots__ = ("_form", "_start", "_work", "renamed")
 
@@ -34,7 +34,10 @@ class Names:
         return self._form.fits(name) and (self._start is None or self._start.match(name) is not None)
 
     def fit(self, name: str, path: Sequence[str | int]) -> str:
-        """Return the name to use for the target. The same name always gives the same result, so calls match tools."""
+        """Return the name to use for the target.
+
+        The same name always gives the same result, so that the names of calls and tools match.
+        """
         if self._form is None or self.fits(name):
             return name
         made = self._form.made(name)

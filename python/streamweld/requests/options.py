@@ -50,7 +50,7 @@ def translate(context: RequestContext, made: dict[str, Any], *, tools: bool) -> 
 def _path_in(option: Option, context: RequestContext, path: str, made: dict[str, Any]) -> str | None:
     """Return the path at which the option is written.
 
-    If source and target are the same API, an alternative name of the option is kept.
+    If source and target are the same API, the option keeps its name, even if that is an alternative name.
     """
     if option.word in STORED and context.profile.constraints.get("stored_responses") is False:
         return None
@@ -66,7 +66,7 @@ def _excluded(option: Option, context: RequestContext, made: dict[str, Any]) -> 
     """Return whether the option for parallel calls must be omitted.
 
     Anthropic's option is a member of the tool choice, and its tool choice `none` rejects the option. If there is no
-    tool choice, `auto` is added.
+    tool choice, this function adds `auto`.
     """
     if option.word != "parallel" or context.target != "anthropic" or context.same:
         return False
@@ -101,9 +101,9 @@ def _is_whole(value: Any) -> bool:
 
 
 def _found(option: Option, context: RequestContext, made: dict[str, Any]) -> tuple[str, Any] | None:
-    """Return the path and value of the option in the request, or None if it is absent.
+    """Return the path and value of the option in the request, or None if the request does not have the option.
 
-    If several names of the option are present, the first is used.
+    If the request has several names of the option, the first name is used.
     """
     paths = [path for path in option.paths.get(context.source, ()) if at(context.request, path) is not None]
     if context.same and (own := option.path_in(context.target, context.facts)) and at(context.request, own) is not None:
@@ -134,7 +134,7 @@ def _found(option: Option, context: RequestContext, made: dict[str, Any]) -> tup
 
 
 def _renamed(context: RequestContext) -> Mapping[str, str]:
-    """Return the options for which the gateway has its own member, with the name of that member."""
+    """Return the options for which the gateway has its own member, with the name of each member."""
     found: Mapping[str, str] = context.facts.get("renamed", {})
     return found
 
@@ -155,7 +155,7 @@ def _left_out(option: Option, context: RequestContext, path: str, value: Any, va
 
 
 def _worded(option: Option, context: RequestContext, path: str, value: Any) -> Any:
-    """Return the value as the target spells it, or None if the target has no such value."""
+    """Return the target's name for the value, or None if the target has no such value."""
     if option.kind == "texts" and isinstance(value, str):
         if context.same:
             return value
@@ -165,7 +165,7 @@ def _worded(option: Option, context: RequestContext, path: str, value: Any) -> A
         return value
     word = words[context.target].get(value)
     if context.same and (word == value or not any(value in own for own in words.values())):
-        return value  # a value that no API has may be new
+        return value  # a value that is in no table may be new
     if word is None:
         context.lose(option.word, steps(path), f"{context.target} does not have this value", value)
     elif context.same:
@@ -216,7 +216,10 @@ def _bounded(option: Option, context: RequestContext, path: str, value: Any) -> 
 
 
 def _not_blank(option: Option, context: RequestContext, path: str, value: Any) -> Any:
-    """Return the stop sequences that are not blank, or None if there are none. Anthropic rejects blank ones."""
+    """Return the stop sequences that are not blank, or None if there are none.
+
+    Anthropic rejects blank stop sequences.
+    """
     kept = [text for text in value if text.strip()]
     if len(kept) == len(value):
         return value
@@ -239,7 +242,10 @@ def _entries(option: Option, context: RequestContext, path: str, value: Any) -> 
 
 
 def _remove(context: RequestContext, made: dict[str, Any], path: str, keep: str | None = None) -> None:
-    """Remove an option from `made` unless its path is `keep`. Applies only if source and target are the same API."""
+    """Remove an option from `made` unless its path is `keep`.
+
+    The function has an effect only if source and target are the same API.
+    """
     if not context.same or path == keep:
         return
     remove(made, path)

@@ -1,4 +1,4 @@
-"""Convert a request if source and target are the same API: change only what the gateway does not accept.
+"""Convert a request whose source and target are the same API, by changing only what the gateway does not accept.
 
 Members that streamweld does not recognize are kept, and unchanged objects are reused.
 """
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["translate"]
 
-# For each API: the path of the schema in a tool definition. Types in Gemini's `parameters` are in upper case.
+# For each API: the path of the schema in a tool definition. In Gemini's `parameters`, the names of types are in upper
+# case.
 _SCHEMAS: Final = {
     "openai-chat": ("function", "parameters"),
     "mistral": ("function", "parameters"),
@@ -101,7 +102,7 @@ def _type(raw: Any) -> str:
 def _tools(context: RequestContext, made: dict[str, Any], names: Names) -> Sequence[tooling.Tool] | None:
     """Drop tools of types that the gateway does not accept, and rename tools whose names the target rejects.
 
-    Returns the tools that are left, or None if none was dropped or converted to another type.
+    Returns the remaining tools, or None if no tool was dropped or converted to another type.
     """
     found = tooling.read(context)
     kept: dict[tuple[str | int, ...], tooling.Tool] = {}
@@ -151,7 +152,7 @@ def _tools(context: RequestContext, made: dict[str, Any], names: Names) -> Seque
 
 
 def _with_schema(raw: Any, tool: tooling.Tool, context: RequestContext) -> Any:
-    """Return the tool definition, with the members added to its schema that the target requires.
+    """Return the tool definition. Members that the target requires are added to its schema.
 
     A null schema is omitted, because it means that the tool has no parameters.
     """

@@ -58,7 +58,7 @@ def from_gemini(schema: Any) -> Any:
 def foreign_to_gemini(schema: Any, gateway: str) -> str | None:
     """Return a member of the schema that Gemini's type `Schema` does not have, or None if there is none.
 
-    A list of types counts as one, because a `Schema` has a single type.
+    A list of types counts as such a member, because a `Schema` has a single type.
     """
     table = load_requests()["gemini_schema"]
     known = {*table["members"], *table["more"].get(gateway, ())}
@@ -76,7 +76,10 @@ def foreign_to_gemini(schema: Any, gateway: str) -> str | None:
 
 
 def _objects(waiting: list[Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects in the list and in its lists, until it is empty. The caller may add values meanwhile."""
+    """Yield the objects in the list and in nested lists, until the list is empty.
+
+    The caller may add values during the iteration.
+    """
     while waiting:
         given = waiting.pop()
         if isinstance(given, list | tuple):
@@ -94,7 +97,7 @@ def _camel(name: str) -> str:
 def of_object(schema: Any, target: str) -> Mapping[str, Any] | None:
     """Return an object schema, with `type` and `properties` added if they are missing and the target requires them.
 
-    The result is None if the schema has another type.
+    Return None if the schema has another type.
     """
     if schema is None:
         return EMPTY

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["detect", "normal"]
 
 _CONTAINERS: Final = {"input": "responses", "contents": "gemini"}
-# Names of Gemini's request members in its Python SDK -> their names in the API.
+# Maps the names of request members in Gemini's Python SDK to their names in the API.
 _SNAKE: Final = {
     "system_instruction": "systemInstruction",
     "generation_config": "generationConfig",
@@ -31,9 +31,9 @@ _OF_CONFIG: Final = ("systemInstruction", "tools", "toolConfig", "safetySettings
 def detect(request: Json, target: str) -> str:
     """Return the API that the request is for.
 
-    It is detected from the member that contains the messages, then from the messages, then from other members. If all
-    of these are inconclusive, the result is the target's own API if the request is also valid for it, otherwise Chat
-    Completions.
+    The API is detected from the member that contains the messages, then from the messages, then from other members. If
+    all of these are inconclusive, the result is the target's own API if the request is also valid for it, otherwise
+    Chat Completions.
     """
     for member, name in _CONTAINERS.items():
         if member in request:
@@ -59,7 +59,7 @@ def _only_of_chat(request: Json, target: str) -> bool:
 def normal(request: Json, source: str, target: str) -> tuple[Json, Moved]:
     """Return the request with SDK member names replaced by API names, or the request itself if there are none.
 
-    Also returns the new paths of the members that were renamed or moved, with their paths in the request.
+    Also return the new path of each member that was renamed or moved, with its path in the request.
     """
     moved: Moved = {}
     if source == target:

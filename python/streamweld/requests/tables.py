@@ -73,7 +73,8 @@ class Option:
     def path_in(self, target: str, facts: Json, model: object = None) -> str | None:
         """Return the path of the option in a request for the target.
 
-        None if the target, the gateway or the model does not have the option. `facts`: the gateway's differences.
+        Return None if the target, the gateway or the model does not have the option. `facts`: how the gateway's API
+        differs from the target's own API.
         """
         if self.word in facts.get("lacks", ()):
             return None
@@ -159,7 +160,7 @@ def model_facts(family: str, model: object) -> Json:
 def openai_efforts(model: object, facts: Json) -> Sequence[str] | None:
     """Return the reasoning efforts that an OpenAI model accepts, or None if it accepts all of them.
 
-    Also None for a gateway that has its own reasoning options.
+    Also return None for a gateway that has its own reasoning options.
     """
     if not isinstance(model, str) or "thinking" in facts or "efforts" in facts:
         return None
@@ -172,20 +173,25 @@ def _efforts() -> tuple[tuple[re.Pattern[str], Sequence[str]], ...]:
 
 
 def nearest_level(level: str, facts: Json) -> str:
-    """Return the level if the model accepts it, otherwise the next higher accepted level, or the highest if there is
-    none."""
+    """Return the level if the model accepts it, otherwise the next higher accepted level, or the highest level if there
+    is none.
+    """
     return nearest_effort(level, facts.get("levels", (level,)))
 
 
 def nearest_effort(level: str, levels: Sequence[str]) -> str:
-    """Return the effort if it is in `levels`, otherwise the next higher one, or the highest if there is none."""
+    """Return the effort if it is in `levels`, otherwise the next higher level, or the highest level if there is
+    none.
+    """
     order = spec("thinking")["efforts"]
     above = [word for word in levels if order.index(word) >= order.index(level)]
     return above[0] if above else levels[-1]
 
 
 def nearest_budget(budget: int, facts: Json) -> int:
-    """Return the budget, or the nearest one that the model accepts. 0 disables thinking, -1 means no fixed budget."""
+    """Return the budget, or the nearest budget that the model accepts. 0 disables thinking; -1 means that the budget is
+    not fixed.
+    """
     low, high = facts.get("budgets", (budget, budget))
     if budget == -1 or (budget == 0 and not facts.get("always_thinks")):
         return budget
@@ -198,7 +204,7 @@ def claude_facts(target: str, request: Json) -> Json | None:
     if api is None:
         return None
     model = at(request, api["paths"]["model"])
-    others = target != "anthropic"  # the API also has models of other vendors
+    others = target != "anthropic"  # the API also offers models of other vendors
     if others and not (isinstance(model, str) and ("claude" in model.lower() or "anthropic" in model.lower())):
         return None
     return model_facts("anthropic", model)
@@ -210,7 +216,7 @@ def _pattern(family: str) -> re.Pattern[str]:
 
 
 def is_accepted(kind: str, constraints: Json) -> bool:
-    """Return whether the gateway accepts tools with this `type`. A type of its list may end with `*`."""
+    """Return whether the gateway accepts tools with this `type`. A type in the gateway's list may end with `*`."""
     types = constraints.get("tool_types")
     return types is None or any(
         kind.startswith(entry[:-1]) if entry.endswith("*") else kind == entry for entry in types
@@ -240,7 +246,7 @@ def object_of(value: object) -> Json:
 
 
 def is_list(value: object) -> bool:
-    """Return whether JSON would write the value as an array."""
+    """Return whether the value would be an array in JSON."""
     return isinstance(value, list | tuple)
 
 

@@ -35,8 +35,8 @@ _PLACES: Final = {
 class Thinking:
     """The reasoning options of a request.
 
-    `on`: whether the model should reason; None if the request does not specify it. `shown`: whether the reasoning text
-    is requested.
+    `on`: whether the model should reason; None if the request does not specify it. `shown`: whether the request asks
+    for the reasoning text.
     """
 
     path: tuple[str, ...]
@@ -108,8 +108,9 @@ def _shown(given: Mapping[str, Any]) -> bool | None:
 
 
 def translate(found: Thinking | None, context: RequestContext, made: dict[str, Any]) -> None:
-    """Write the reasoning options into `made`. Call this after `max_tokens` is set, because `max_tokens` limits the
-    budget.
+    """Write the reasoning options into `made`.
+
+    Call this function after `max_tokens` has been set, because `max_tokens` limits the budget.
     """
     if found is None:
         return
@@ -135,7 +136,7 @@ def _strength(found: Thinking) -> str | None:
 
 
 def _word(found: Thinking, context: RequestContext, words: Mapping[str, str]) -> str | None:
-    """Return the target's name for the effort, or None if there is none.
+    """Return the target's name for the effort, or None if the target has no such name.
 
     An approximation is recorded as an edit; a budget that the target does not accept is recorded as a loss.
     """
@@ -173,7 +174,8 @@ def _default_on(found: Thinking, context: RequestContext) -> None:
 def _hidden(found: Thinking, context: RequestContext, *, always_shown: bool = False) -> None:
     """Record a request for the reasoning text as a loss, because the target has no such option.
 
-    `always_shown`: whether the target sends the text; if so, a request to omit it is recorded too.
+    `always_shown`: whether the target always sends the text. If the target does, a request to omit the text is also
+    recorded as a loss.
     """
     if found.shown:
         context.lose(
@@ -186,7 +188,10 @@ def _hidden(found: Thinking, context: RequestContext, *, always_shown: bool = Fa
 
 
 def _words(context: RequestContext) -> Mapping[str, str]:
-    """Return the gateway's names for reasoning efforts, keyed by streamweld's names; by default, the target's names."""
+    """Return the gateway's names for reasoning efforts, keyed by streamweld's names.
+
+    Without a gateway, these are the target's names.
+    """
     own: Mapping[str, str] | None = context.facts.get("efforts")
     sent: Mapping[str, str] = spec("thinking")["sent"][context.target] if own is None else own
     return sent
@@ -342,7 +347,9 @@ def _to_no_thinking(found: Thinking, context: RequestContext, _made: dict[str, A
 
 
 def _to_gateway(found: Thinking, context: RequestContext, how: Mapping[str, Any], made: dict[str, Any]) -> None:
-    """Write reasoning options as the gateway expects them: an object with a type, or OpenRouter's `reasoning`."""
+    """Write the reasoning options in the form that the gateway expects: an object with a type, or OpenRouter's
+    `reasoning`.
+    """
     _hidden(found, context, always_shown=not how.get("object"))
     if how.get("object"):
         if found.on is False:

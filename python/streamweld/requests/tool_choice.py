@@ -35,8 +35,8 @@ _PLACES = {
 class Choice:
     """A tool choice.
 
-    `names`: the tool of mode `named`, or the tools of mode `allowed`. `must`: whether one of the allowed tools must be
-    called.
+    `names`: the one tool (mode `named`), or the allowed tools (mode `allowed`). `must`: whether one of the allowed
+    tools must be called.
     """
 
     mode: Mode

@@ -32,8 +32,8 @@ _ANTHROPIC: Final = frozenset({"type", "name", "description", "input_schema", "s
 _GEMINI: Final = frozenset({"name", "description", "parameters", "parametersJsonSchema", "parameters_json_schema"})
 _BEDROCK: Final = frozenset({"name", "description", "inputSchema", "strict"})
 _AI_SDK: Final = frozenset({"type", "name", "description", "inputSchema", "parameters", "strict"})
-_DATED: Final = re.compile(r"_\d{8}$")  # types of Anthropic's own tools end with a date
-_HOLDERS: Final = ("function", "custom", "toolSpec")  # members in which APIs nest a definition
+_DATED: Final = re.compile(r"_\d{8}$")  # the types of Anthropic's predefined tools end with a date
+_HOLDERS: Final = ("function", "custom", "toolSpec")  # members that contain the definition in some APIs
 _MCP: Final = frozenset({"type", "server_label", "server_url", "authorization", "allowed_tools", "require_approval"})
 
 
@@ -42,10 +42,10 @@ class Tool:
     """One tool of a request.
 
     `hosted`: streamweld's name for a tool that the provider runs, or `client` for a predefined tool that the client
-    runs. `form`: the API in whose form a hosted tool is defined, because clients of Chat Completions also send the
-    definitions of other APIs. `carried`: members that have an equivalent in other APIs. `extra`: members that exist
-    only in the source API. `format`: the grammar of a free-form tool, as (syntax, definition). `places`: the paths of
-    members that the source API writes outside of the definition.
+    runs. `form`: the API whose format the definition of a hosted tool has, because clients of Chat Completions also
+    send definitions of other APIs. `carried`: members that have an equivalent in other APIs. `extra`: members that
+    exist only in the source API. `format`: the grammar of a free-form tool, as (syntax, definition). `places`: the
+    paths of members that the source API writes outside of the definition.
     """
 
     kind: Kind
@@ -126,7 +126,7 @@ def accepted(tools: Sequence[Tool], context: RequestContext) -> list[Tool]:
 
 
 def takes(tool: Tool, context: RequestContext) -> bool:
-    """Return whether the gateway accepts the tool unchanged, if source and target are the same API."""
+    """Return whether source and target are the same API and the gateway accepts the tool unchanged."""
     if tool.kind == "custom" and not _free_form(context):
         return False
     sent = _sent_type(tool)
@@ -134,7 +134,7 @@ def takes(tool: Tool, context: RequestContext) -> bool:
         return False
     nests = context.target in ("openai-chat", "mistral") and tool.path[0] == "tools"
     if nests and tool.kind == sent and sent not in tool.raw:
-        return False  # the definition is not nested, as in the Responses API
+        return False  # as in the Responses API, the definition is not nested in another member
     items = context.profile.constraints.get("items")
     if (
         context.target != "responses"
@@ -303,7 +303,7 @@ def _of_anthropic(context: RequestContext) -> list[Tool]:
 def _of_client(raw: Any, path: Path) -> Tool | None:
     """Return an Anthropic tool that the client runs, such as the text editor, or None for other tools.
 
-    It is treated as a function, because calls to it are `tool_use` blocks, like calls to functions.
+    Such a tool is treated as a function, because its calls are `tool_use` blocks, like calls to functions.
     """
     given = object_of(raw)
     kind, name = given.get("type"), given.get("name")
@@ -449,7 +449,10 @@ def _fit_mcp(tool: Tool, context: RequestContext) -> Tool | None:
 
 
 def _fit_toolset(tool: Tool, context: RequestContext) -> Tool | None:
-    """Return Anthropic's toolset if the Responses API, which can only allow tools of an MCP server, can express it."""
+    """Return Anthropic's toolset if the Responses API can express it.
+
+    That API can allow single tools of an MCP server, but cannot forbid them.
+    """
     raw = object_of(tool.raw)
     toolset, server = object_of(raw.get("toolset")), object_of(raw.get("server"))
     if object_of(server.get("tool_configuration")).get("enabled") is False:
@@ -476,7 +479,7 @@ def _target_name(context: RequestContext) -> str:
 
 
 def _runs_tools(context: RequestContext) -> bool:
-    """Return whether the target is the vendor's own server, because other servers cannot run hosted tools."""
+    """Return whether the target is the vendor's own server. Other servers cannot run hosted tools."""
     return context.profile.name in spec("hosted")["own"].get(context.target, ())
 
 
@@ -485,12 +488,12 @@ def _hosted(tool: Tool, target: str) -> Any:
 
 
 def _has_form_of_target(tool: Tool, context: RequestContext) -> bool:
-    """Return whether a hosted tool is defined as in the target's API. If it is, the definition is kept."""
+    """Return whether the definition of a hosted tool has the format of the target's API, in which case it is kept."""
     return tool.form == context.target and is_accepted(_sent_type(tool), context.profile.constraints)
 
 
 def _kept(tool: Tool, context: RequestContext) -> dict[str, Any]:
-    """Return a definition that has the target's form, without members that the target does not have."""
+    """Return a definition in the target's format, without members that the target does not support."""
     names = spec("hosted")["kept"][context.target].get(tool.hosted, ())
     _lose_extra(tool, context, *names)
     lost = tool.extra.keys() - set(names)
@@ -547,7 +550,8 @@ def sent_strict(strict: bool | None, schema: Any, place: Path, context: RequestC
 def _strict(tool: Tool, schema: Any, context: RequestContext) -> bool | None:
     """Return `strict` for Chat Completions and Responses.
 
-    The Responses API is strict by default if the schema fits, so a tool of its without `strict` stays strict.
+    The Responses API is strict by default if the schema fits, so a tool from that API stays strict even without
+    `strict`.
     """
     strict = tool.strict
     if strict is None and context.source == "responses" and not tool.hosted and tool.kind == "function":
@@ -595,7 +599,7 @@ def _to_responses(tool: Tool, context: RequestContext) -> dict[str, Any]:
         if tool.format is not None:
             made["format"] = {"type": "grammar", "syntax": tool.format[0], "definition": tool.format[1]}
         return made
-    # The Responses API, unlike other APIs, is strict by default, so `strict` is always written.
+    # Always write `strict`, because the Responses API, unlike other APIs, is strict by default.
     schema = _schema(tool, context)
     strict = _strict(tool, schema, context) or False
     return {"type": "function", **_common(tool), "parameters": schema, "strict": strict}

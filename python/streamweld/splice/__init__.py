@@ -73,15 +73,15 @@ def splice(
 
     Args:
         first: the truncated body, including an incomplete last event, if any.
-        second: the body that the reconnect returned. It may replay the first body from the start, repeat a part of it,
-            or continue right after it. It may also be truncated; in that case, splice the result with the body of
-            another reconnect.
+        second: the body that the reconnect returned. The second body may replay the first body from the start, repeat a
+            part of it, or continue right after it. If the second body is also truncated, splice the result with the
+            body of another reconnect.
         second_starts: as for `StreamSplicer`; `"auto"` determines the position, and raises if the bytes do not prove
             it.
         limits: how much input to accept; only `max_event_bytes` and `max_field_bytes` apply.
 
     Returns:
-        The joined body. It contains at least the complete events of `first`.
+        The joined body. The result contains at least the complete events of `first`.
 
     Raises:
         SpliceError: if `second` belongs to another stream (`rule` is `splice_other_stream`), events between the two are

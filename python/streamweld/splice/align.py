@@ -42,7 +42,7 @@ class Marks(Enum):
 
 
 class Continuation(Enum):
-    """Whether the second stream starts exactly at the byte where the first one ended."""
+    """Whether the second stream starts exactly at the byte where the first stream ended."""
 
     YES = "yes"
     NO = "no"
@@ -68,7 +68,7 @@ class Overlap:
 
 
 class FirstStream:
-    """The first stream: its events, the bytes after the last complete one, and the marks that identify events."""
+    """The first stream: its events, the bytes after the last complete event, and the marks that identify events."""
 
     __slots__ = ("_events_end", "body", "events", "marks", "tail", "unterminated")
 
@@ -93,7 +93,7 @@ class FirstStream:
 
     @property
     def kept(self) -> bytes:
-        """Return the body up to its last complete block. A truncated CRLF is completed."""
+        """Return the body up to its last complete block. If the body ends with half of a CRLF, the LF is added."""
         if self.tail:
             return self.body[: -len(self.tail)]
         return self.body + b"\n" if self.body.endswith(b"\r") and b"\r\n" in self.body else self.body
@@ -123,7 +123,7 @@ def _ascends(one: int | None, other: int | None) -> bool:
 
 
 def continuation(first: FirstStream, second: bytes) -> Continuation:
-    """Return whether the second stream starts exactly at the byte where the first one ended.
+    """Return whether the second stream starts exactly at the byte where the first stream ended.
 
     `second` contains the bytes of the second stream up to the end of a complete block.
     """
@@ -138,14 +138,16 @@ def _replays(first: FirstStream, second: bytes) -> bool:
 
 
 def _continues_line(first: FirstStream, second: bytes) -> Continuation:
-    """Return whether a second stream that starts in the middle of a line continues the line that was cut."""
+    """Return whether a second stream that starts in the middle of a line continues the truncated line of the first
+    stream.
+    """
     if not all(event.is_json for event in first.events):
         return Continuation.YES  # any text may be the data of an event
     head, *others = blocks_of(BlockReader(), first.tail + second)
     if head.is_json:
         return Continuation.YES
     lines = [line for line in head.raw.removeprefix(b"\xef\xbb\xbf").splitlines() if line]
-    # The names, ids and times of an event without data are single words.
+    # In an event without data, the values of fields (names, ids and times) are single words.
     is_fields = all(line.startswith(b":") or len(line.partition(b":")[2].split()) == 1 for line in lines)
     if head.key is not None or not is_fields or any(is_text(block.raw) for block in others):
         return Continuation.TEXT
@@ -153,7 +155,7 @@ def _continues_line(first: FirstStream, second: bytes) -> Continuation:
 
 
 def may_continue(first: FirstStream, second: bytes) -> bool:
-    """Return True if a second stream without a complete event may continue the line in which the first was cut."""
+    """Return True if a second stream without a complete event may continue the truncated line of the first stream."""
     joined = first.tail + second
     if is_error_text(second):
         return False
@@ -164,11 +166,13 @@ def may_continue(first: FirstStream, second: bytes) -> bool:
 
 
 def _continues_event(first: FirstStream, second: bytes) -> bool:
-    """Return True if a second stream that starts with a complete line continues the event that was cut."""
+    """Return True if a second stream that starts with a complete line continues the truncated event of the first
+    stream.
+    """
     if _replays(first, second):
         return False
     if not first.tail:
-        return second == b"\n" and first.body.endswith(b"\r")  # the second stream is the second half of a CRLF
+        return second == b"\n" and first.body.endswith(b"\r")  # the second stream is only the LF of a CRLF
     joined = first.tail + second
     if not is_event(joined):
         return False
@@ -177,13 +181,13 @@ def _continues_event(first: FirstStream, second: bytes) -> bool:
     if not first.events:
         return not second.startswith(first.tail)
     # Both interpretations give valid events. Choose the event that has the same fields as earlier events. If the tail
-    # consists of complete lines, the second stream starts with the remaining lines of the event.
+    # of the first stream consists of complete lines, the second stream starts with the remaining lines of the event.
     usual = shape_of(first.events[-1].raw)
     return shape_of(second) != usual and shape_of(joined) == usual
 
 
 def locate(first: FirstStream, block: Block) -> Overlap:
-    """Find the first event of the second stream in the first stream.
+    """Find the position of the second stream's first event in the first stream.
 
     Raises:
         SpliceError: if the second stream belongs to another response, if events between the two are missing, or if its
@@ -249,7 +253,10 @@ def _after(first: FirstStream, last: int, found: int, name: str) -> Overlap:
 
 
 def _from_the_start(first: FirstStream, block: Block) -> Overlap:
-    """Return the overlap for a first stream without a complete event. The second stream must then be a replay."""
+    """Return the overlap for a first stream without a complete event.
+
+    In this case, the second stream must be a replay.
+    """
     if block.number is not None and block.number > 1:
         raise SpliceError(rule="splice_gap", detail=f"the second stream starts at sequence_number {block.number}")
     if not first.is_only_comments_after and first.tail.lstrip(b"\xef\xbb\xbf\r\n") not in block.raw:
@@ -258,7 +265,9 @@ def _from_the_start(first: FirstStream, block: Block) -> Overlap:
 
 
 def _repeats_its_start(events: list[Block]) -> bool:
-    """Return True if the last events equal the first ones, so that a replay looks like a continuation."""
+    """Return True if the last events of the first stream equal its first events, so that a replay looks like a
+    continuation.
+    """
     keys = [event.key for event in events]
     border = [0] * len(keys)
     for location in range(1, len(keys)):

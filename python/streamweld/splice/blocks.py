@@ -36,7 +36,8 @@ _BLANK_LINES: Final = (b"\n", b"\r\n", b"\r")
 _FIELDS: Final = (b"data", b"event", b"id", b"retry")
 _BOM: Final = b"\xef\xbb\xbf"
 _UNLIMITED: Final = Limits(max_event_bytes=None, max_field_bytes=None)
-# Random padding that differs each time the same event is sent (OpenAI's `stream_options.include_obfuscation`).
+# A member with random padding, which differs each time the same event is sent (OpenAI's
+# `stream_options.include_obfuscation`).
 _PADDING: Final = "obfuscation"
 
 
@@ -59,7 +60,7 @@ class Block:
 
 
 class BlockReader:
-    """Reads chunks of any size and yields the blocks that each one completes.
+    """Reads chunks of any size, and yields the blocks that each chunk completes.
 
     Blocks are yielded one by one, not as a list, because a chunk of blank lines contains as many blocks as bytes.
     """
@@ -74,7 +75,7 @@ class BlockReader:
         self._start: int = 0  # start of the next block, in the buffer
         self._offset: int = 0  # offset of the buffer in the body
         self._line: int = 0  # start of the incomplete line in the buffer
-        self._scanned: int = 0  # the buffer has no line end between `_line` and this position
+        self._scanned: int = 0  # the buffer contains no line end between `_line` and this position
         self._last_id = ""
 
     @property
@@ -83,9 +84,11 @@ class BlockReader:
         return bytes(memoryview(self._buffer)[self._start :])
 
     def feed(self, data: bytes | bytearray | memoryview) -> Iterator[Block]:
-        """Accept the next bytes and yield the blocks that they complete. Exhaust the result before the next call.
+        """Accept the next bytes and yield the blocks that they complete.
 
-        A CR at the end is kept until the next byte shows whether it is half of a CRLF.
+        The caller must exhaust the result before the next call.
+
+        A CR at the end of the data is kept until the next byte shows whether the CR is half of a CRLF.
         """
         self._buffer += data
         return self._blocks(is_end=False)
@@ -95,7 +98,10 @@ class BlockReader:
         return self._blocks(is_end=True)
 
     def take_unterminated(self) -> Block | None:
-        """Treat the tail as a block if only the blank line is missing. Call this after `finish` was exhausted."""
+        """Treat the tail as a block if only the blank line is missing.
+
+        Call this method after the result of `finish` was exhausted.
+        """
         tail = self.tail
         if not tail.strip(b"\r\n"):
             return None
@@ -132,7 +138,8 @@ class BlockReader:
         if offset and raw in _BLANK_LINES:
             return Block(raw, offset, None, None, None, is_json=False)
         frames = self._reader.feed(raw)
-        # The reader is now between two blocks, and must not skip an LF that belongs to the next block.
+        # The frame reader is now between two blocks. Complete the CRLF, so that the reader does not skip an LF that
+        # belongs to the next block.
         if raw.endswith(b"\r"):
             frames += self._reader.feed(b"\n")
         if not frames:
@@ -169,7 +176,7 @@ def _canonical(payload: dict[str, Any] | list[Any]) -> str:
 
 
 def blocks_of(reader: BlockReader, body: bytes) -> Iterator[Block]:
-    """Yield the complete blocks of a body. The bytes after them are then in `reader.tail`."""
+    """Yield the complete blocks of a body. Afterwards, `reader.tail` contains the bytes after the last block."""
     yield from reader.feed(body)
     yield from reader.finish()
 
@@ -188,7 +195,7 @@ def is_event(data: bytes) -> bool:
 
 
 def is_text(data: bytes) -> bool:
-    """Return True if the bytes contain text, but no comment and no field. The last line may be cut."""
+    """Return True if the bytes contain text, but no comment and no field. The last line may be incomplete."""
     *lines, last = _LINE_END.split(data.removeprefix(_BOM))
     if any(line.startswith(b":") or line.partition(b":")[0] in _FIELDS for line in lines if line):
         return False
@@ -199,7 +206,7 @@ def is_text(data: bytes) -> bool:
 
 
 def data_of(lines: bytes) -> bytes:
-    """Return the data of an event that may be cut."""
+    """Return the data of an event that may be incomplete."""
     values = [line.partition(b":")[2] for line in _LINE_END.split(lines) if line.startswith(b"data")]
     return b"\n".join([value.removeprefix(b" ") for value in values])
 
@@ -231,7 +238,7 @@ def starts_inside_line(data: bytes) -> bool:
 def response_id_of(block: Block) -> str | None:
     """Return the id of the response that an event belongs to, if every event of its format contains it.
 
-    Those are Chat Completions chunks (`id`) and Gemini chunks (`responseId`).
+    These formats are Chat Completions chunks (`id`) and Gemini chunks (`responseId`).
     """
     if block.key is None or not block.is_json:
         return None

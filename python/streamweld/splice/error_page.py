@@ -19,8 +19,8 @@ __all__ = ["TEXT", "describe_error_page", "is_error_text"]
 
 TEXT: Final = "text that is not an event stream"
 _BLANKS: Final = b" \t\r\n"
-# How a gateway's plain-text error begins: with the reason phrase of an HTTP status, with or without the status code, or
-# with one of the messages of Envoy, Cloudflare, HAProxy and Go.
+# The beginnings of gateways' plain-text errors: the reason phrase of an HTTP status, with or without the status code,
+# or one of the messages of Envoy, Cloudflare, HAProxy and Go.
 _REASONS: Final = "|".join([re.escape(status.phrase) for status in HTTPStatus if status >= HTTPStatus.BAD_REQUEST])
 _ERROR_TEXT: Final = re.compile(
     rf"(?:HTTP/[\d.]+ )?(?:[45]\d\d[ :-]+)?(?:{_REASONS}|page not found|upstream |no healthy upstream|stream timeout"
@@ -30,7 +30,10 @@ _ERROR_TEXT: Final = re.compile(
 
 
 def describe_error_page(body: bytes) -> str:
-    """Describe an error page, including the gateway's message. Return an empty string if the body is not one."""
+    """Describe an error page, including the gateway's message.
+
+    Return an empty string if the body is not an error page.
+    """
     if is_markup(body[:HEAD_BYTES]):
         return "a page of HTML or XML"
     if body.lstrip(_BLANKS)[:1] not in (b"{", b"["):

@@ -24,8 +24,8 @@ __all__ = ["StreamSplicer"]
 
 _STARTS: Final = ("auto", "first_event", "next_event", "next_byte")
 _BLANK_LINE: Final = (b"\n\n", b"\r\r", b"\r\n\r\n")
-_LONGEST_BLANK: Final = len(b"\r\n\r\n")  # maximum number of missing bytes after the last line of an event
-_MOST_LEAD: Final = 1 << 16  # maximum number of bytes of keep-alives before the first event; more are dropped
+_LONGEST_BLANK: Final = len(b"\r\n\r\n")  # maximum number of bytes that may be missing after the last line of an event
+_MOST_LEAD: Final = 1 << 16  # maximum number of bytes of keep-alives kept before the first event
 
 
 class _State(Enum):
@@ -87,11 +87,11 @@ class StreamSplicer:
         self._first = FirstStream(body, limits)
         self._start = _checked(second_starts, len(self._first.events))
         self._lead = bytearray()  # comments and pings of the second stream before its first event
-        # Comments and pings after the first stream's last event. The second stream may omit them.
+        # Comments and pings after the first stream's last event, which the second stream may omit.
         self._trailing = self._first.trailing()
-        # True once the second stream is known to start at an event boundary.
+        # True after it has been determined that the second stream starts at an event boundary.
         self._is_aligned = second_starts != "auto"
-        self._is_identical = True  # True while the repeated events have identical bytes
+        self._is_identical = True  # True as long as the repeated events have identical bytes
         self._next = 0  # index of the event of the first stream that the second stream must repeat next
         self._state = _State.LOCATING if body else _State.PASSING
         if second_starts != "next_byte" and _is_bare(body):
@@ -116,7 +116,7 @@ class StreamSplicer:
             raise UsageError("the splicer is closed and accepts no more input")
         if state is _State.PASSING:
             return bytes(data)
-        self._state = _State.CLOSED  # the state remains CLOSED if this call raises
+        self._state = _State.CLOSED  # if this call raises, the state remains CLOSED
         if self._start == "next_byte" and state is not _State.COMPARING:
             self._state = _State.PASSING
             return self._first.body + bytes(data)
@@ -129,8 +129,9 @@ class StreamSplicer:
             raise
 
     def close(self) -> bytes:
-        """End the second stream and return the remaining bytes. If it added nothing to the first stream, they are the
-        first stream.
+        """End the second stream and return the remaining bytes.
+
+        If the second stream added nothing, these bytes are the first stream.
 
         A second call returns `b""`.
 
@@ -208,7 +209,7 @@ class StreamSplicer:
     def _continues(self) -> bool:
         """Return True if the second stream starts exactly at the byte where the first one ended.
 
-        This is determined once, at the first non-blank line of the second stream.
+        The result is determined once, at the first non-blank line of the second stream.
         """
         if self._is_aligned:
             if len(self._lead) > _MOST_LEAD:

@@ -5,7 +5,7 @@
         with BrokenGateway([broken]) as gateway:
             ...  # run an agent against gateway.url, and compare the result with broken.expected
 
-`streamweld.testing.plugin` is a pytest plugin with the fixture `broken_gateway`. It does not need an extra.
+`streamweld.testing.plugin` is a pytest plugin with the fixture `broken_gateway`. This package does not need an extra.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def build(
         parts: texts, reasoning, refusals and calls, in order.
         usage: the token counts; None omits them if the dialect permits.
         finish: `stop`, `length` or `tool_calls`; None selects `tool_calls` if there are calls, otherwise `stop`.
-        seed: the random seed for splitting texts and arguments. None splits each of them into two pieces.
+        seed: the random seed for splitting texts and arguments. None splits each text into two pieces.
 
     Raises:
         ValueError: if the dialect does not exist, or if there is a refusal and the dialect does not support it.
@@ -100,8 +100,8 @@ _VALUES = (
 def random_parts(dialect: Dialect, seed: int) -> list[Part]:
     """Return one to five random parts that the dialect can represent.
 
-    The names of calls are equal or share a prefix. Arguments are equal, empty, nested or long. Ids are sometimes
-    repeated.
+    Calls may have equal names, or names with a common prefix. Arguments may be equal, empty, nested or long. Ids are
+    sometimes repeated.
     """
     rng = random.Random(f"parts {dialect} {seed}")  # noqa: S311 (not for secrets)
     kinds: list[type[Part]] = [Text, Text, Reasoning, Call, Call, Call]
@@ -128,7 +128,7 @@ def random_parts(dialect: Dialect, seed: int) -> list[Part]:
 def _differ(one: Call, other: Call) -> bool:
     """Return True if a reader cannot confuse two calls that have the same id.
 
-    Neither call can be mistaken for a duplicate of the other, or for a placeholder of it.
+    Two calls can be confused if one looks like a duplicate of the other, or like a placeholder for it.
     """
     values = [value_of(one), value_of(other)]
     return one.name != other.name or (values[0] != values[1] and all(values))
@@ -193,7 +193,7 @@ def _responses(parts: list[Part], split: Callable[[str], list[str]], finish: str
 
     def add(kind: str, role: Any = "other", part: int | None = None, piece: str = "", **members: Any) -> None:
         name = f"response.{kind}"
-        if "content" in members:  # `part` is the name of another parameter
+        if "content" in members:  # the name `part` is already used for another parameter
             members["part"] = members.pop("content")
         out.append(Frame({"type": name, "sequence_number": len(out)} | members, name, role, part, piece))
 

@@ -32,7 +32,7 @@ __all__ = ["BrokenGateway", "Reply", "Request", "Script"]
 Source: TypeAlias = "Reply | Stream | Recording | bytes"
 How: TypeAlias = Literal["complete", "cut", "reset", "stall"]
 _ENDS: Final[tuple[str, ...]] = get_args(How)
-# Other words for how a body ends, and the valid values of `end` that each may mean.
+# Invalid values of `end`, each with the valid values that the caller may have meant.
 _CALLED: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("ok", "done", "normal", "end"), ("complete",)),
     **dict.fromkeys(("truncated", "truncate", "close", "closed", "failed", "broken"), ("cut",)),
@@ -67,9 +67,9 @@ class Reply:
         pieces: the body. Each piece is sent separately, at its own time.
         status: the status of the response.
         content_type: the content type of the response.
-        end: how the body ends. `complete`: normally; `cut`: the connection closes after the pieces, without the end of
-            the body; `reset`: the connection is reset; `stall`: no more bytes are sent until the client disconnects or
-            the gateway is closed.
+        end: how the body ends. `complete`: the body ends normally. `cut`: the connection is closed after the pieces,
+            without the end of the body. `reset`: the connection is reset. `stall`: no more bytes are sent until the
+            client disconnects or the gateway is closed.
 
     Raises:
         UsageError: if `end` is not one of these values.
@@ -109,7 +109,7 @@ class Reply:
 
 
 def _check(given: object, name: str) -> None:
-    """Raise a TypeError if this cannot be a reply. `name` is the name of the value in the message."""
+    """Raise a TypeError if the value cannot be a reply. `name` is the name of the value in the message."""
     if isinstance(given, Reply | Stream | Recording | bytes):
         return
     if given is None:
@@ -127,16 +127,16 @@ Script: TypeAlias = (
 
 
 class BrokenGateway:
-    """Serves a script of replies, from its creation until `close()`.
+    """A server that sends the replies in a script, from its creation until `close()`.
 
     Args:
-        script: the replies, in order; the last one is repeated. Alternatively, a function that returns a reply for a
-            request. If the function raises an exception or does not return a reply, the client gets status 500, and
-            `close` raises the exception.
+        script: the replies, in order; the last one is repeated. A function that returns a reply for a request can be
+            given instead. If the function raises an exception or does not return a reply, the client gets status 500,
+            and `close` raises the exception.
         speed: the replay speed of recordings; None replays without waiting.
 
     Raises:
-        TypeError: if `script` is a single reply, or contains something else than replies.
+        TypeError: if `script` is a single reply, or contains anything except replies.
         ValueError: if `script` is empty.
 
     Attributes:
@@ -171,7 +171,7 @@ class BrokenGateway:
 
         Raises:
             Exception: the first exception that the script's function raised, or a TypeError if it did not return a
-                reply. Further calls do not raise it again.
+                reply. Further calls do not raise the exception again.
         """
         self._closed.set()
         self._server.shutdown()
@@ -205,7 +205,7 @@ class BrokenGateway:
         return Reply.of(self._script[min(number, len(self._script) - 1)], speed=self._speed)
 
     def wait(self, seconds: float | None) -> bool:
-        """Wait, and return whether the gateway was closed."""
+        """Wait for this time, and return whether the gateway was closed in the meantime."""
         return self._closed.wait(seconds)
 
 
@@ -233,7 +233,7 @@ def _handler(gateway: BrokenGateway) -> type[BaseHTTPRequestHandler]:
         do_GET = do_POST  # noqa: N815 (a name of http.server)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (a name of http.server)
-            """Suppress the log, which tests do not need."""
+            """Do not log requests, because tests do not need the log."""
 
         def _answer(self, request: Request) -> None:
             reply = gateway.reply_to(request)

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from random import Random
 
-Entry = dict[str, Any]  # one element of delta.tool_calls
+Entry = dict[str, Any]  # one element of `delta.tool_calls`
 
 
 @dataclass
 class Call:
-    """A tool call that a correct reader finds. `id` is None if the stream has no usable id: any unique id is right."""
+    """A tool call that a correct reader finds.
+
+    `id` is None if the stream has no usable id, so that any unique id is correct.
+    """
 
     id: str | None
     name: str
@@ -81,7 +84,7 @@ def fragments_of(rng: Random, text: str, most: int = 8) -> list[str]:
 
 
 def row_of(rng: Random, text: str) -> list[str]:
-    """Split like `fragments_of`, but sometimes into so many pieces that consecutive events have the same form."""
+    """Split like `fragments_of`, but sometimes into so many pieces that many consecutive events have the same form."""
     return fragments_of(rng, text, 8 if rng.random() < 0.8 else 80)
 
 
@@ -125,8 +128,9 @@ def in_order(rows: list[list[Entry]]) -> list[Entry]:
 
 
 def interleave(rng: Random, rows: list[list[Entry]]) -> list[Entry]:
-    """Interleave the elements of the calls. The order within each call, and the order in which calls start, do not
-    change.
+    """Interleave the elements of the calls.
+
+    The order of elements within each call, and the order in which calls start, do not change.
     """
     if rng.random() < 0.4:
         return in_order(rows)

@@ -8,8 +8,8 @@ A recording is one file of JSON lines in UTF-8. The first line is an object that
 `request_id` is the id that the gateway assigned, as in `StreamContext` and in the logs. The member is missing if the id
 is unknown.
 
-Each of the following lines is one piece of the body as it was read from the connection, after decompression. It has the
-seconds since the start, and the bytes: as text if they are valid UTF-8, otherwise in base64:
+Each of the following lines is one piece of the body as it was read from the connection, after decompression. The line
+has the seconds since the start, and the bytes: as text if they are valid UTF-8, otherwise in base64:
 
     {"at": 0.251, "text": "data: {}\\n\\n"}
     {"at": 0.252, "base64": "/w=="}
@@ -56,7 +56,9 @@ _LOGGER = logging.getLogger("streamweld")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes that were read together, and the time in seconds since the start of the response."""
+    """Bytes that were read together, and the time at which they were read, in seconds since the start of the
+    response.
+    """
 
     at: float
     data: bytes
@@ -136,7 +138,7 @@ class Recorder:
             self._write(_line(time.monotonic() - self._began, bytes(data)))
 
     def end(self, how: End) -> None:
-        """Record how the body ended, and close the file. Further calls do nothing."""
+        """Record how the body ended, and close the file. Further calls have no effect."""
         self._write({"at": round(time.monotonic() - self._began, 6), "end": how})
         if self._out is not None:
             out, self._out = self._out, None
@@ -195,7 +197,7 @@ def read_recording(file: str | os.PathLike[str]) -> Recording:
 
     Raises:
         ValueError: if the file is not a recording; the message contains its name and the line number.
-        OSError: if it cannot be read.
+        OSError: if the file cannot be read.
     """
     data = Path(file).read_bytes()
     try:
@@ -209,7 +211,7 @@ def parse_recording(text: str) -> Recording:
     """Parse the text of a recording, as `read_recording` does for a file.
 
     Raises:
-        ValueError: if it is not a recording; the message contains the line number.
+        ValueError: if the text is not a recording; the message contains the line number.
     """
     # splitlines() would also split at U+2028, which JSON text may contain.
     lines = text.split("\n")

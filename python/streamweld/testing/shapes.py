@@ -1,7 +1,8 @@
 """The 36 shapes that tool calls have in the streams of gateways.
 
-Each function accepts the calls and returns the `tool_calls` arrays for the chunks. It may replace the id of a call with
-the id that a reader must find, or with None if the stream does not contain an id. This module does not parse anything.
+Each function accepts the calls and returns the `tool_calls` arrays for the chunks. A function may replace the id of a
+call with the id that a reader must find, or with None if the stream does not contain an id. This module does not parse
+anything.
 """
 
 from __future__ import annotations
@@ -182,7 +183,7 @@ def late_name(rng: Random, calls: list[Call]) -> list[list[Entry]]:
 def made_unique(calls: list[Call]) -> str:
     """Return the id that the stream has for all calls, which is that of the first call.
 
-    Sets the ids that a reader must find for the later calls: id__2, id__3 and so on.
+    Also set the ids that a reader must find for the later calls: id__2, id__3 and so on.
     """
     shared = calls[0].id or ""
     for n, call in enumerate(calls[1:], 2):

@@ -72,8 +72,8 @@ class Tokens:
 class Expected:
     """The contents that a correct reader finds.
 
-    `calls` are the calls that an agent must run, in order. For a stream that is truncated or ends in an error, they are
-    the calls that it may run.
+    `calls` are the calls that an agent must run, in order. If the stream is truncated or ends in an error, `calls` are
+    the calls that an agent may run.
     """
 
     text: str = ""
@@ -124,7 +124,7 @@ class Stream:
         parts: the parts that it was built from.
         frames: its events, in order.
         expected: the contents that a correct reader finds.
-        options: arguments of `StreamParser` and `parse` that the expectation depends on, such as `policy`.
+        options: arguments of `StreamParser` and `parse` on which the expected contents depend, such as `policy`.
         operators: the names of the operators that were applied.
         cuts: the offsets in the body at which one read ends and the next begins.
         content_type: the content type of a response with this stream.
@@ -157,11 +157,11 @@ class Stream:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """The calls from which the stream was built, with their ids."""
+        """The calls from which the stream was built, including their ids."""
         return tuple(part for part in self.parts if isinstance(part, Call))
 
     def but(self, frames: Iterable[Frame] | None = None, **expected: Any) -> Stream:
-        """Return the same stream with other frames, and with some members of the expectation replaced."""
+        """Return the same stream with other frames, and with some members of `expected` replaced."""
         return replace(
             self,
             frames=self.frames if frames is None else tuple(frames),

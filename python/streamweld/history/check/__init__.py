@@ -4,7 +4,7 @@
         print(violation.path, violation.rule, violation.source)
 
 The rules come from the vendors' documentation, and the constraints of a gateway come from its profile. The checker does
-not modify the history. It shares no code with `convert`, so each can be used to test the other.
+not modify the history. The checker and `convert` share no code, so each can be used to test the other.
 """
 
 from __future__ import annotations
@@ -60,17 +60,17 @@ def check(
 
     Args:
         messages: the history in the target's own format: the list of messages (items or contents), or the request
-            payload that contains it. These members of a payload are also used: the system prompt, `store: false`,
-            `thinking`, the tools, and `previous_response_id` (with it, results may belong to calls that only the
-            server stores).
+            payload that contains it. The checker also uses these members of a payload: the system prompt, `store:
+            false`, `thinking`, the tools, and `previous_response_id` (if it is set, results may belong to calls that
+            only the server stores).
         target: `openai-chat` (or `chat`), `responses`, `anthropic`, `gemini`, `mistral`, `bedrock-converse`,
             `ai-sdk-ui` or `ai-sdk-model` (or `ai-sdk-parts`).
         gateway: the gateway's profile: a name, a Profile, or a mapping; None for the target's own API.
         tools: the tools of the request, if the payload does not contain them.
 
     Returns:
-        One violation for each place where a rule is broken; an empty list if there are none. Some errors cannot be
-        detected from a request alone: reasoning that another provider issued, and omitted content.
+        One violation for each place where a rule is broken; an empty list if there are none. Two kinds of error cannot
+        be detected from a request alone: reasoning that another provider issued, and missing content.
 
     Raises:
         UsageError: if the target or gateway is unknown, or if the payload has no messages.
@@ -105,7 +105,7 @@ def check(
 
 
 def _tools(tools: Iterable[Any] | None, payload: Json) -> list[Any] | None:
-    """Return the tools of the request, or None if neither the argument nor the payload lists any."""
+    """Return the tools of the request, or None if neither the argument nor the payload lists tools."""
     if tools is not None:
         return list(tools)
     config = as_json(payload.get("toolConfig"))

@@ -32,8 +32,8 @@ _OTHERS: Final = frozenset(
         *("compaction", "fallback", "tool_reference", "tool_addition", "tool_removal", "mcp_tool_listing"),
     }
 )
-# Block types of other APIs. Types that are not listed anywhere are accepted, because newer versions of the API may have
-# added them.
+# Block types of other APIs, which Anthropic rejects. An unknown type is accepted, because a newer version of the API
+# may have added it.
 _FOREIGN: Final = frozenset(
     {
         *("image_url", "input_audio", "file", "video_url", "refusal", "reasoning", "function_call", "output_text"),
@@ -95,8 +95,8 @@ def _server_pairs(messages: list[Message], report: Report) -> None:
     """Check that server tool results, such as `web_search_tool_result`, follow the `server_tool_use` that they belong
     to.
 
-    Code that runs on the server can call a client tool. In that case, the result of the code is in a later message,
-    after the result of the client tool.
+    Code that runs on the server can call a client tool. The result of that code is then in a later message, after the
+    result of the client tool.
     """
     pending: set[str] = set()
     for message in messages:

@@ -1,9 +1,9 @@
 """Check the content of messages.
 
-Constraints: `items`, `content`, `assistant_content`, `text_types`, `file_types`, `strip_fields`, `required_members`,
-`not_null`, `members`, `annotations`, `media_types`, `plain_media`, `rejected_blocks`, `file_ids`, `image_details`,
-`free_form_tools`, `arguments`, `result_value`, `content_or_calls`, `url_schemes`, `file_names`, and the
-constraints on empty text, messages, results and documents.
+This module checks the constraints `items`, `content`, `assistant_content`, `text_types`, `file_types`, `strip_fields`,
+`required_members`, `not_null`, `members`, `annotations`, `media_types`, `plain_media`, `rejected_blocks`, `file_ids`,
+`image_details`, `free_form_tools`, `arguments`, `result_value`, `content_or_calls`, `url_schemes`, `file_names`, and
+those on empty text, messages, results and documents.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_content"]
 
-# Kinds of blocks that the content rules skip, because they have their own rules or no rules at all.
+# Kinds of blocks that the content rules skip, because other rules or no rules apply to them.
 _NO_CONTENT: Final[tuple[Kind, ...]] = ("reasoning", "call", "result", "reference", "other")
 _MEDIA: Final[tuple[Kind, ...]] = ("image", "audio", "video", "file")
 _CONTENT: Final[frozenset[Kind]] = frozenset({"text", *_MEDIA})
@@ -235,7 +235,7 @@ def _emptiness(message: Message, report: Report) -> None:
 
 
 def _check_empty_text(message: Message, report: Report) -> bool:
-    # If the target also rejects empty text blocks, a message whose only content is empty text counts as empty.
+    # If the target rejects empty text blocks, a message whose only content is empty text also counts as empty.
     silent = report.fact("empty_message") == "drop_silent" and message.role == "assistant"
     empty = message.plain and message.bare and (silent or report.fact("empty_text") is not None)
     return not message.blocks or empty
@@ -261,7 +261,7 @@ def _documents(message: Message, report: Report) -> None:
 
 
 def _arguments(block: Block, report: Report) -> None:
-    """If the target requires object arguments, check that they are an object or text that parses as an object."""
+    """If the target requires the arguments to be an object, check that they are one, or text that parses as one."""
     if report.fact("free_form_tools") is False and block.type in ("custom", "custom_tool_call"):
         report.add("call_free_form", block.path, block.name or "", "free_form_tools")
     if report.fact("arguments") != "object" or block.type in ("custom", "custom_tool_call"):

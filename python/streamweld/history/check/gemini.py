@@ -64,7 +64,7 @@ def _block(raw: Json, path: Path) -> Block:
     elif isinstance(raw.get("text"), str):
         block.kind = "reasoning" if raw.get("thought") else "text"
         block.text = raw["text"]
-        # A part may contain nothing except the signature of the preceding part.
+        # A part may consist of only the signature of the preceding part.
         if not block.text and signature:
             block.kind = "other"
     else:

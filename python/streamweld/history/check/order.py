@@ -52,7 +52,7 @@ def _system(view: View, messages_sent: list[Message], report: Report) -> None:
     facts = report.facts("system")
     if facts.get("instructions") is False and view.top:
         report.add("instructions_ignored", view.top_path, "", "system")
-    begun = False  # whether a message other than a system or developer message has been seen
+    begun = False  # whether any message except system and developer messages has been seen
     prompts = 0
     for message in messages_sent:
         if message.role not in _PROMPTS:

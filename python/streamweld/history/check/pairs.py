@@ -1,8 +1,8 @@
 """Check that each tool call has exactly one result, in the position that the target requires.
 
-Each problem is reported once: if a result is too late, the result is reported, but its call is not also reported as
-unanswered. Constraints: `results`, `call_order`, `calls_after`, `calls_together`, `function_calls`, `function_results`,
-`call_reference`, `server_calls`, `tools_required`.
+Each problem is reported once. For example, if a result is too late, the result is reported, but its call is not
+reported as unanswered. Constraints: `results`, `call_order`, `calls_after`, `calls_together`, `function_calls`,
+`function_results`, `call_reference`, `server_calls`, `tools_required`.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def _settle_server_calls(calls: Iterable[Block], results: Iterable[Block], tools
 def _refused(calls: Iterable[Block], results: Iterable[Block], report: Report) -> bool:
     """Report all calls, or all results, that the gateway does not accept.
 
-    Returns True if it does not accept calls or does not accept results. The pairing of calls and results is then not
-    checked.
+    Returns True if the gateway does not accept calls or does not accept results. The caller then does not check the
+    pairing of calls and results.
     """
     refused = False
     for constraint, rule, blocks in (
@@ -166,9 +166,9 @@ class _Pairing:
 
 def _pair(view: View, report: Report) -> None:
     pairing = _Pairing(view, report)
-    here: list[_PendingCall] = []  # unanswered calls that results at the current position may belong to
+    here: list[_PendingCall] = []  # unanswered calls to which results at the current position may belong
     for number, turn in enumerate(view.turns):
-        # Results can follow until the next assistant turn or, in AI SDK messages, until the next user turn.
+        # Results can follow their calls until the next assistant turn or, in AI SDK messages, until the next user turn.
         before_user = pairing.adjacent == "before_user"
         calls, results = _calls_and_results(turn)
         if pairing.adjacent and not before_user:

@@ -1,6 +1,7 @@
 """Check reasoning.
 
-The issuer of reasoning is not checked, because it cannot be determined from a request. Constraint: `reasoning`.
+The checker does not check which provider issued the reasoning, because a request does not contain this information.
+Constraint: `reasoning`.
 """
 
 from __future__ import annotations
@@ -90,14 +91,14 @@ def _fields(view: View, facts: Mapping[str, Any], report: Report) -> None:
 
 
 def _thinks(payload: Mapping[str, Any]) -> bool:
-    """Return whether thinking is enabled, which is the default for these models."""
+    """Return whether thinking is enabled. For these models, it is enabled by default."""
     thinking = payload.get("thinking")
     return not (isinstance(thinking, dict) and thinking.get("type") == "disabled")  # pyright: ignore[reportUnknownMemberType]
 
 
 def _enabled(view: View, report: Report) -> None:
-    """Check that, with thinking enabled, the assistant message of an unfinished tool turn, or the beginning of the
-    response, starts with reasoning.
+    """Check that the last assistant message starts with reasoning if thinking is enabled and the message will be
+    continued.
     """
     thinking = view.payload.get("thinking")
     kind = thinking.get("type") if isinstance(thinking, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]

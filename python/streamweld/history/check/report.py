@@ -27,7 +27,7 @@ _NONE: Final[Mapping[str, Any]] = {}
 
 @dataclass(frozen=True, slots=True)
 class HistoryViolation:
-    """A rule of the target that a history breaks, and the place where it does.
+    """A rule of the target that a history breaks, and the place where the history breaks it.
 
     Attributes:
         rule: the code of the rule, a key of the checks in `streamweld/_spec/history_rules.json`.
@@ -49,7 +49,7 @@ class HistoryViolation:
 
 
 class Report:
-    """Collects violations, and provides the constraints that the checks read."""
+    """Collects violations, and gives the checks access to the target's constraints."""
 
     __slots__ = ("_constraints", "_found", "profile")
 

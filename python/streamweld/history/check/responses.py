@@ -28,7 +28,7 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "input_video": "video",
 }
 _CALLS: Final = {"function_call": "arguments", "custom_tool_call": "input"}
-# Items that the server creates, other than calls. Like server calls, they may come between reasoning and the text.
+# Items that the server creates, except calls. Like server calls, such items may come between reasoning and the text.
 _SERVER_ITEMS: Final = frozenset({"mcp_approval_request", "mcp_list_tools", "program", "compaction"})
 _OUTPUTS: Final = ("function_call_output", "custom_tool_call_output")
 

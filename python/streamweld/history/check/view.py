@@ -1,6 +1,6 @@
 """The checker's view of a history: messages made of blocks, with their paths.
 
-The reader for each target builds this view from the wire format, and reports values that do not match the format.
+Each target has a reader, which builds this view from the wire format and reports values that do not match the format.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class View:
 def as_json(value: Any) -> Json | None:
     """Return the value if it is a JSON object, otherwise None."""
     kind = value.__class__
-    if kind is dict:  # nearly every value is of these types, for which `isinstance` is slow
+    if kind is dict:  # a fast test that covers nearly every value; `isinstance` with an abstract class is slow
         return cast("Json", value)
     if kind is str or value is None:
         return None
@@ -104,14 +104,17 @@ def as_json(value: Any) -> Json | None:
 
 
 def is_list(value: Any) -> bool:
-    """Return whether JSON would write the value as an array."""
+    """Return whether the value would be an array in JSON."""
     return isinstance(value, list | tuple)
 
 
 def blocks_of(
     content: Any, path: Path, report: Report, read: Callable[[Json, Path], Block | None]
 ) -> tuple[list[Block], bool]:
-    """Return the blocks of a message's content, and whether the content is a string. Null gives no blocks."""
+    """Return the blocks of a message's content, and whether the content is a string.
+
+    If the content is null, the list of blocks is empty.
+    """
     if content is None:
         return [], False
     if isinstance(content, str):

@@ -58,7 +58,7 @@ def _reasoning(constraints: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 # The passes in their order, each with a property of the survey and a test of the target's constraints. If either is
-# false, the pass has nothing to do. None: the pass checks this itself.
+# false, the pass has nothing to do. None means that the pass itself decides.
 ORDER: Final[tuple[tuple[_Run, str | None, Callable[[Mapping[str, Any]], bool] | None], ...]] = (
     (carriers.run, "reasoned", None),
     (cache_marks.run, None, cache_marks.applies),
@@ -102,7 +102,8 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         if needs is not None and not getattr(found, needs):
             continue
         made = one(turns, context)
-        # A pass may return a new list of the same turns. The old list is kept then, because its survey is still valid.
+        # A pass may return a new list of the same turns. In that case, the old list is kept, because its survey is
+        # still valid.
         if made is not turns and not (len(made) == len(turns) and all(map(is_, made, turns))):
             turns = made
             found = context.survey(turns)

@@ -1,7 +1,7 @@
 """Keep approvals of tool calls for AI SDK targets, and remove them for all other targets.
 
-For other targets, a denied call without a result gets one, which contains the reason. A response must follow its
-request, and a request must follow its call.
+For other targets, a denied call without a result gets a result that contains the reason. An approval response must
+follow its request, and the request must follow its call.
 
 Constraint: `results.awaits_approval`.
 """
@@ -38,7 +38,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     calls: set[str] = set()
     requests: dict[str, str] = {}  # call ids by approval id
     answered = {result.call_id for result in context.survey(turns).results}
-    lost: set[int] = set()  # id() of source objects whose approval has been recorded as a loss
+    lost: set[int] = set()  # the id() of each source object whose approval has been recorded as a loss
     out: list[Turn] = []
     for turn in turns:
         kept: list[Part] = []
@@ -93,5 +93,5 @@ def _denial(part: ApprovalResponse, call_id: str) -> Result:
 
 
 def _removed(part: ApprovalRequest | ApprovalResponse) -> object:
-    """Return the object that represents the approval. In a UIMessage, it is a member of the call's part."""
+    """Return the object that represents the approval. In a UIMessage, the approval is a member of the call's part."""
     return members_of(part.raw).get("approval", part.raw)

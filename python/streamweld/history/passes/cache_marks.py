@@ -1,7 +1,8 @@
-"""Convert the marks at which the prefix of a request is cached, if the target has them.
+"""Convert cache marks, which state up to which block a request is cached, to the form of the target.
 
-Anthropic, LiteLLM and OpenRouter have a member of the marked block, `cache_control`. Bedrock has a block after it,
-`cachePoint`. Marks that the target has no place for stay as they are, and are recorded as losses like other members.
+In Anthropic, LiteLLM and OpenRouter requests, the marked block has the member `cache_control`. In Bedrock requests, a
+`cachePoint` block follows the marked block. A mark that the target cannot represent is not changed here, and is later
+recorded as a loss, like any other member.
 
 Constraints: `cache_marks`, `members`.
 """
@@ -95,7 +96,7 @@ class _Marks:
         return self._marked(copied(part, extra=_without(part.extra)), ttl)
 
     def _of_messages(self, parts: list[Part]) -> None:
-        """Move the mark of a Chat message to the last of its parts that can have it."""
+        """Move the mark of a Chat message to the last part of the message that can have a mark."""
         seen: dict[int, Origin] = {}
         for part in parts:
             origin = part.origin
@@ -113,7 +114,9 @@ class _Marks:
             parts[last] = self._marked(parts[last], ttl)
 
     def _of_points(self, parts: list[Part], before: list[Turn]) -> list[Part]:
-        """Move Bedrock's cache points to the part before them, which may be the last result of the turn before."""
+        """Move each of Bedrock's cache points to the part before it, which may be the last result in the previous
+        turn.
+        """
         out: list[Part] = []
         for part in parts:
             ttl = _ttl_of_point(part) if type(part) is Opaque and part.dialect != self.family else None
@@ -127,7 +130,7 @@ class _Marks:
         return out
 
     def _continues(self, turn: Turn, part: Part) -> bool:
-        """Return whether the part was read from the same message as the last part of a turn, which can have a mark."""
+        """Return whether the last part of the turn can have a mark and was read from the same message as this part."""
         last = turn.parts[-1] if turn.parts else None
         return last is not None and last.origin is part.origin and self._takes(last)
 
@@ -172,7 +175,9 @@ def _ttl_of(part: Part) -> str | None:
 
 
 def _ttl(mark: Any) -> str | None:
-    """Return the lifetime of a mark, or an empty text for the default; None for a value that is not such a mark."""
+    """Return the lifetime of a cache mark: an empty string for the default, or None if the value is not a cache
+    mark.
+    """
     return _lifetime(mark, "ephemeral")
 
 

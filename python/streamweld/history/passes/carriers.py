@@ -1,8 +1,8 @@
 """Restore another provider's reasoning and signatures from the carriers that a stream conversion wrote.
 
-`StreamConverter(carry_reasoning=True)` and the proxy write carriers (`encode/common/carrier`). A client sends them back
-as signatures of its own API; this pass replaces them with the original reasoning before any other pass examines the
-history.
+`StreamConverter(carry_reasoning=True)` and the proxy write carriers (`encode/common/carrier`). A client sends carriers
+back as signatures of its own API. This pass replaces carriers with the original reasoning before any other pass
+examines the history.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ class _SignedText(NamedTuple):
 def _with_signatures(parts: list[Part], signed: list[_SignedText], context: Context) -> list[Part]:
     """Return the parts with these signatures on their texts.
 
-    A text is split where a signature ends, because Gemini must receive each signature with exactly the text that it
-    sent. If the client shortened the signed text, the signature is lost.
+    A text is split at the end of each signed text, because Gemini must receive each signature with exactly the text
+    that it signed. If the client shortened the signed text, the signature is lost.
     """
     waiting = sorted(signed, key=lambda one: (one.start, one.end))
     out: list[Part] = []
@@ -168,7 +168,10 @@ def _reasoning(part: Reasoning, held: Mapping[str, Any], context: Context) -> li
 
 
 def _issuer(dialect: str, context: Context) -> str | None:
-    """Return the issuer. If the reasoning is in the target's dialect, its issuer is assumed to be the target."""
+    """Return the issuer.
+
+    If the reasoning comes from the target's own dialect, the target is assumed to be its issuer.
+    """
     usual = _ISSUERS.get(dialect)
     issuers: Any = context.facts("reasoning").get("issuers") or ()
     same = _FAMILIES.get(dialect, dialect) == context.family
@@ -185,7 +188,9 @@ def _squeezed(text: str) -> str:
 
 
 class _Copies:
-    """Finds the plain reasoning parts of a turn that repeat the text of a carrier, because they are copies for display.
+    """Finds the plain reasoning parts of a turn that repeat the text of a carrier.
+
+    Such parts are only copies for display.
 
     Attributes:
         found: the indexes of these parts.
@@ -215,6 +220,8 @@ class _Copies:
         self._unmatched += wanted
 
     def finish(self) -> None:
-        """Check whether the joined text of the unmatched parts equals that of all unmatched carriers in the turn."""
+        """Match the remaining parts if their joined text equals the joined text of all unmatched carriers in the
+        turn.
+        """
         if self._unmatched and "".join([text for _, text in self._shown]) == self._unmatched:
             self.found |= {place for place, _ in self._shown}

@@ -53,9 +53,9 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _is_usual(turn: Turn) -> bool:
-    """Return whether the turn has only text, calls, reasoning, and results that are text, and no empty part.
+    """Return whether the turn has only text, calls, reasoning, and results that are text, and no part is empty.
 
-    Every target accepts such content. Most turns pass this quick test.
+    Every target accepts such content. This quick test accepts most turns.
     """
     only_reasoning = True
     for part in turn.parts:
@@ -111,7 +111,10 @@ def _needs_content(turn: Turn, context: Context) -> bool:
 
 
 def _is_silent(parts: list[Part], context: Context) -> bool:
-    """Return whether a message has neither text nor calls. Reasoning in a member outside the content does not count."""
+    """Return whether a message has neither text nor calls.
+
+    Reasoning does not count if it is in a member outside the content.
+    """
     beside = context.facts("reasoning").get("accept") == "field"
     return bool(parts) and all(
         not part.text if isinstance(part, Text) else beside and isinstance(part, Reasoning) for part in parts
@@ -142,7 +145,7 @@ def _content(
         context.lose(part.kind, part.path, why, part.raw)
         return Text(text=within, path=part.path) if within else None
     if isinstance(part, Text):
-        if part.signature:  # empty text may be sent only for its signature
+        if part.signature:  # an empty text with a signature is sent because of the signature
             return part
         if drop_empty and not part.text:
             context.edit("text_empty", part.path, "dropped an empty text part", part.text)
@@ -177,7 +180,7 @@ def _content(
         if foreign:
             _lose_names(part, context)
         part = _with_file_name(_with_known_detail(part, context), context, foreign=foreign)
-        if not other:  # the writer generates a valid name for changed parts
+        if not other:  # the writer generates a valid name for a part that was changed
             return part if foreign or _is_named(part, context) else changed(part)
         context.edit("file_type", part.path, "moved the media to a block form that the target accepts")
         return changed(part)
@@ -220,7 +223,7 @@ def _canonical(part: Media, context: Context, *, foreign: bool) -> Media:
 
 
 def _is_reachable(part: Media, context: Context) -> bool:
-    """Return whether the target can fetch the URL of a part. `gs://` and `file://` are for other clients."""
+    """Return whether the target can fetch the URL of a part. Only some targets can fetch `gs://` and `file://` URLs."""
     schemes: Collection[str] | None = context.fact("url_schemes")
     return schemes is None or part.url is None or part.url.partition(":")[0].lower() in schemes
 
@@ -239,7 +242,7 @@ def _with_file_name(part: Media, context: Context, *, foreign: bool) -> Media:
 
 
 def _lose_names(part: Media, context: Context) -> None:
-    """Record the loss of a name and a level of detail that the target cannot represent."""
+    """Record the loss of a file name or an image's level of detail that the target cannot represent."""
     if part.filename and part.kind not in (context.fact("named") or ()):
         context.lose(
             "filename", part.path, f"the target has no file names for parts of kind {part.kind}", part.filename
@@ -285,7 +288,7 @@ def _of_result(result: Result, context: Context) -> Result:
             if part.raw is not None:
                 context.edit("text_empty", part.path or result.path, "dropped an empty text part", part.text)
                 altered = True
-            continue  # an empty result has the same meaning
+            continue  # a result without content has the same meaning
         members_sent = _content(part, kinds, drop_empty, drop_blank, context)
         altered = altered or members_sent is not part
         if isinstance(members_sent, Text | Media | Opaque):

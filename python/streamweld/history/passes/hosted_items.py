@@ -1,12 +1,12 @@
 """Replace Responses items that the target does not accept: calls to built-in tools, and items created by the server.
 
-A call that the client ran (shell, apply_patch, computer) becomes a function call with its output. An item created by
-the server becomes assistant text if the target is another Responses gateway. Constraint: `items`.
+A call that the client ran (shell, apply_patch, computer) becomes a function call with its output. If the target is
+another Responses gateway, an item that the server created becomes assistant text. Constraint: `items`.
 
 When xAI runs a call itself, it sends the call as `custom_tool_call` without an output (vectors `xai-*` in
-`responses/plain_calls`). If the history contains an output, or the request declares the tool, the client ran the call.
-xAI receives its own calls unchanged (constraint `server_calls`). Other Responses targets reject a call without a
-result, so a placeholder result is added for them.
+`responses/plain_calls`). A `custom_tool_call` was run by the client only if the history contains an output for it, or
+the request declares the tool. xAI receives its own calls unchanged (constraint `server_calls`). Other Responses targets
+reject a call without a result, so a placeholder result is added for them.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -61,7 +61,7 @@ _OUTPUTS: Final = frozenset(
         "tool_search_output",
     }
 )
-# Items without content for the model, and items that only the server that stores them can resolve.
+# Items that contain nothing for the model, and items that can be resolved only by the server that stores them.
 _UNREADABLE: Final = frozenset(
     {
         *("item_reference", "None", "compaction", "compaction_trigger", "mcp_list_tools", "additional_tools"),
@@ -120,9 +120,9 @@ def _with_server_calls(turns: list[Turn], context: Context) -> list[Turn]:
 def _with_output_ids(turns: list[Turn], context: Context) -> list[Turn]:
     """Set the `id` of each local shell output to the call id of its call, and return the turns.
 
-    OpenAI's types require the call id in `id` (`openai-python`, LocalShellCallOutput), and vLLM validates with these
-    types. Some clients put the call id into `call_id`, or send the item id of the call instead. Codex sends a
-    `function_call_output` (codex-rs, ResponseItem::LocalShellCall).
+    OpenAI's types require the call id in the member `id` (`openai-python`, LocalShellCallOutput), and vLLM uses these
+    types to validate requests. Some clients put the call id into `call_id`, or send the item id of the call instead.
+    Codex sends a `function_call_output` (codex-rs, ResponseItem::LocalShellCall).
     """
     calls: dict[str, str] = {}  # call id or item id -> call id
     called: set[str] = set()
@@ -174,7 +174,7 @@ def _item(call: Part) -> Opaque:
 def _converted(part: Part, accepted: Collection[str], context: Context) -> tuple[Role | None, Part] | None:
     """Return the role of the turn and the replacement for a part, or None if the part is dropped.
 
-    The role is None if it does not change.
+    The role is None if the role of the turn does not change.
     """
     if not isinstance(part, Opaque):
         return None, part
@@ -211,7 +211,7 @@ def _converted(part: Part, accepted: Collection[str], context: Context) -> tuple
 def _summary(part: Opaque, context: Context) -> str | None:
     """Return the text of an Anthropic compaction if the target is another API, otherwise None.
 
-    A compaction replaces everything before it.
+    A compaction summarizes, and so replaces, all messages before it.
     """
     if part.kind != "compaction" or part.dialect in (_RESPONSES, context.family):
         return None

@@ -26,9 +26,12 @@ _SIGNED_CALLS: Final = frozenset({"gemini", "ai-sdk-model", "ai-sdk-ui"})  # dia
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with ids that the target accepts. If possible, the first call with an id keeps it."""
+    """Return the turns with ids that the target accepts.
+
+    If several calls have the same id, the first one keeps the id if possible.
+    """
     fact = context.facts("tool_id")
-    form = IdForm() if fact.get("keep") else form_of(fact)  # kept ids may have any form, but must not be empty
+    form = IdForm() if fact.get("keep") else form_of(fact)  # kept ids may have any form but must not be empty
     found = context.survey(turns)
     if found.paired:
         given = [call.call_id for call in found.calls]
@@ -40,7 +43,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     minter = Minter(form, frozenset([call.call_id for call in found.calls if form.fits(call.call_id)]))
     open_calls = OpenCalls[str]()
     times: dict[str, int] = {}  # number of calls so far, by source id
-    first: dict[str, str] = {}  # target ids by source id, if ids may recur
+    first: dict[str, str] = {}  # target ids by source id, if several calls may have the same id
     latest: dict[str, str] = {}
     out: list[Turn] = []
     for n, turn in enumerate(turns):
@@ -91,7 +94,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _split(call_id: str) -> tuple[str, str | None]:
-    """Return an id without the signature that a gateway appended to it, and that signature, which is base64."""
+    """Return an id without the signature that a gateway appended, and the signature itself, which is base64."""
     found = _CARRIED.fullmatch(call_id)
     if found is None:
         return call_id, None
@@ -103,7 +106,10 @@ def _split(call_id: str) -> tuple[str, str | None]:
 
 
 def _signed(call: Call, call_id: str, signature: str, context: Context) -> Call:
-    """Return the call with this id, and with the signature that was part of its old id if the target accepts one."""
+    """Return the call with this id.
+
+    If the target accepts a signature on a call, add the signature that was part of the old id.
+    """
     known = signature_member(context.facts("members").get("call", ())) is not None
     if context.family in _SIGNED_CALLS or known or context.facts("reasoning").get("details"):
         return changed(call, call_id=call_id, signature=signature)

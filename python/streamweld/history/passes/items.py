@@ -60,7 +60,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     if context.family not in found.dialects and (
         only_members or (not found.reasoned and not _have_ids(found.calls, found.results))
     ):
-        return turns  # the neutral model has a field for every member, so there is nothing to remove
+        return turns  # the model has fields for all members of these messages, so there is nothing to remove
     if only_members and found.common and context.fact("common_members"):
         return turns
     allows = _Schema(context).allows if only_members else None
@@ -78,7 +78,8 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         out.append(turn if same else with_parts(turn, parts))
     if not altered:
         return turns
-    # Parts keep their types, text and ids, which is all that later passes and writers look up in the survey.
+    # The survey stays valid for later passes and writers, because this pass does not change the types, texts and ids of
+    # parts.
     after = [part for turn in out for part in turn.parts]
     found.adopt(
         out,
@@ -119,7 +120,7 @@ class _Schema:
     def allows(self, turn: Turn) -> bool:
         """Return whether the target's schema lists every member of the turn's messages and blocks.
 
-        This quick test accepts most turns. If it returns False, the members may still be accepted.
+        For most turns, this quick test returns True. If it returns False, the target may still accept all members.
         """
         parts = turn.parts
         if self.common and _are_common(parts):
@@ -173,7 +174,7 @@ class _Cleaner:
         self.typed_calls = "type" in required.get("call", ())
         self.filled_results = "content" in required.get("tool", ())
         self.strings = context.fact("assistant_content") == "string"
-        self.seen: dict[str, Origin | None] = {}  # item id -> origin of the item that has it
+        self.seen: dict[str, Origin | None] = {}  # item id -> origin of the item with that id
         self.origins: dict[int, Origin] = {}  # id() of an origin -> its replacement
 
     def _lists(self, raw: Any, kind: str) -> bool:
@@ -249,7 +250,7 @@ class _Cleaner:
         return bool(self.context.facts("reasoning").get("item_ids"))
 
     def _message(self, part: _P, origin: Origin, turn: Turn) -> _P:
-        """Return the part with an origin that lacks the rejected members of its message."""
+        """Return the part with a copy of its origin from which the message's rejected members are removed."""
         if id(origin) not in self.origins and self._is_clean(origin.raw, origin.extra, turn.role, "message"):
             self.origins[id(origin)] = origin
         if id(origin) not in self.origins:
@@ -324,7 +325,8 @@ class _Cleaner:
     def _is_clean(self, raw: Any, extra: Mapping[str, Any], kind: str, item: str) -> bool:
         """Return whether a message or block has only members that the target's schema lists.
 
-        This quick test accepts most messages and blocks. If it returns False, the members may still be accepted.
+        For most messages and blocks, this quick test returns True. If it returns False, the target may still accept all
+        members.
         """
         if extra or item in self.not_null:
             return False
@@ -333,10 +335,10 @@ class _Cleaner:
         return self._lists(raw, kind) and (kind != "call" or self._lists(raw.get("function"), "function"))
 
     def _unknown(self, raw: Any, extra: Mapping[str, Any], kind: str) -> set[str]:
-        """Return the members that would be written back unchanged although the target's schema lacks them.
+        """Return the members that would be written back unchanged although the target's schema does not list them.
 
-        These are members for which the model has no field, members with an empty value, and members that the reader
-        skips.
+        A member is written back unchanged if the model has no field for it, if its value is empty, or if the reader
+        skips it.
         """
         known = self.members.get(kind)
         if known is None:
@@ -347,7 +349,7 @@ class _Cleaner:
         return {name for name in found if name in extra or name in skipped or not members_sent[name]}
 
     def _carriers(self, part: Part, raw: Any, kind: str) -> set[str]:
-        """Return the members that contain a call's signature or a result's tool name, if the target's schema lacks
+        """Return the members that contain a call's signature or a result's tool name, unless the target's schema lists
         them.
         """
         known = self.members.get("call" if kind == "function_call" else kind)

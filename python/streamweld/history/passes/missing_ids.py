@@ -1,4 +1,4 @@
-"""If only a call or only its result has an id, copy the id to the other. Constraint: `tool_id.optional`.
+"""Copy a missing id from a call to its result, or from a result to its call. Constraint: `tool_id.optional`.
 
 Gemini's ids are optional, and some clients add them only to calls or only to results:
 https://github.com/google-gemini/gemini-cli/issues/6974. Calls and results with equal ids are paired first. The other
@@ -24,7 +24,7 @@ __all__ = ["run"]
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with the same id on the call and the result of each pair in which at least one has an id."""
+    """Return the turns with ids added to calls and results: if one of a pair has an id, the other gets the same id."""
     found = context.survey(turns)
     if found.paired or (all(call.call_id for call in found.calls) and all(result.call_id for result in found.results)):
         return turns
@@ -59,7 +59,7 @@ class _Waiting:
                 self._queues.setdefault(key, deque()).append(call)
 
     def take(self, name: str | None, *, nameless: bool) -> Call | None:
-        """Remove and return the first call with that name, or the first call of any name if `name` is None.
+        """Remove and return the first call with that name or, if `name` is None, the first call with any name.
 
         `nameless`: only consider calls without an id.
         """
@@ -89,10 +89,9 @@ class _Step:
 
 
 def _missing(turns: list[Turn]) -> list[tuple[Call | Result, str, str]]:
-    """Return each call or result that lacks an id, with the id of its result or call and the name of the call.
+    """Return each call or result that lacks an id, together with the id of its counterpart and the name of the call.
 
-    An id identifies a call only within its turn, because clients that number their calls reuse the same ids in every
-    turn.
+    Ids are compared only within a turn, because clients that number their calls use the same ids in every turn.
     """
     steps = [_without_exact_pairs(step) for step in _steps(turns)]
     called = Counter(call.call_id for step in steps for call in step.calls)
@@ -104,10 +103,10 @@ def _missing(turns: list[Turn]) -> list[tuple[Call | Result, str, str]]:
             if whole or not (call.call_id and answered[call.call_id]):
                 waiting.add(call)
             else:
-                answered[call.call_id] -= 1  # its result belongs to another step
+                answered[call.call_id] -= 1  # the result of this call is in another step
         for result in step.results if whole else sorted(step.results, key=lambda one: one.name is None):
             if result.call_id and called[result.call_id] and not whole:
-                called[result.call_id] -= 1  # its call belongs to another step
+                called[result.call_id] -= 1  # the call of this result is in another step
                 continue
             if result.call_id in given:
                 continue  # this is a repeated result of a paired call

@@ -26,7 +26,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
             out.append(turn)
             continue
         end = len(turn.parts)
-        if not last:  # if calls need not be last, only parts between two calls are moved
+        if not last:  # if other parts may follow the calls, only parts between two calls are moved
             end -= next(n for n, part in enumerate(reversed(turn.parts)) if isinstance(part, Call))
         stays = Call | Opaque if last else Call  # server tool blocks keep their position
         late = [part for part in turn.parts[at:end] if not isinstance(part, stays)]

@@ -35,7 +35,7 @@ class _CallRecord:
     """A call with its turn, its approval and its results.
 
     `requested`: whether the call has an approval request. `answered`: the turn that contains the result. `early`:
-    whether its result precedes the call. `spare`: further results.
+    whether the result precedes the call. `spare`: all other results for the call.
     """
 
     turn: int
@@ -58,7 +58,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     orphans: set[int] = set()
     _match(turns, call_records, owner, orphans)
     out: list[Turn] = []
-    late: dict[int, list[Part]] = {}  # added results, by the turn that they follow
+    late: dict[int, list[Part]] = {}  # added results, keyed by the turn after which they are placed
     for n, turn in enumerate(turns):
         if turn.role == "tool":
             out += _of_tool_turn(turn, owner, orphans, context)
@@ -164,8 +164,8 @@ def _of_calls(
 ) -> list[Turn]:
     """Return a turn that has calls, followed by the turn with their results.
 
-    If results stay where they are, a result that is added to a call must follow the results of the other calls with the
-    same id, because results of equal ids belong to the calls in their order. Such a result is stored in `late`.
+    Results with equal ids belong to the calls with that id in order. If results are not moved, a result added for one
+    of these calls must therefore follow the results of the others. Added results of this kind are stored in `late`.
     """
     facts = context.facts("results")
     adjacent = bool(facts.get("adjacent"))
@@ -249,7 +249,7 @@ def _waits(one: _CallRecord, turns: list[Turn], context: Context) -> bool:
 
 
 def _named(result: Result, call: Call, context: Context) -> Result:
-    """Return the result. A result without an id is paired by name, so it gets the tool name of its call."""
+    """Return the result. A result without an id is paired by name, so this function adds the tool name of its call."""
     if result.call_id or result.name == call.name:
         return result
     context.edit("result_name", result.path, f"changed the tool name {result.name!r} to {call.name!r}")
@@ -281,7 +281,9 @@ def _without(turn: Turn, dropped: set[int], context: Context) -> list[Part]:
 
 
 def _of_tool_turn(turn: Turn, owner: dict[int, _CallRecord], orphans: set[int], context: Context) -> list[Turn]:
-    """Return turns for the remaining parts of a turn of results: results without a call, and other parts."""
+    """Return turns for the remaining parts of a turn of results: the results without a call, and parts that are not
+    results.
+    """
     facts = context.facts("results")
     adjacent = bool(facts.get("adjacent"))
     out: list[Turn] = []

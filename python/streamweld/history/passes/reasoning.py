@@ -25,7 +25,7 @@ _SIGNED: Final = (
     DETAILS,
     REASONING_ITEMS,
     THINKING_BLOCKS,
-)  # of Chat messages, for signed reasoning without text
+)  # members of Chat messages for signed reasoning without text
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
@@ -51,7 +51,8 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def run_field(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with a reasoning member on the messages that require one (`when`, `fill`), and on no others.
+    """Return the turns with a reasoning member on the messages that require one (`when`, `fill`), and on no other
+    messages.
 
     `when: tool_turns` selects the messages from the first call after a user message up to the next user message. This
     pass runs after those that drop or insert messages. The output for a turn never depends on later turns, so messages
@@ -85,13 +86,13 @@ def run_field(turns: list[Turn], context: Context) -> list[Turn]:
 def run_followed(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns without reasoning at the end of an assistant message (`followed`).
 
-    A turn that contains only reasoning is dropped, as for targets whose reasoning is outside the content. This pass
-    runs after those that drop content, and before the one that merges messages: reasoning may end a message that is
-    merged with the next one.
+    If the turn contains only reasoning, the turn is dropped. This pass runs after the passes that drop content. This
+    pass must also run before the pass that merges messages, because merging can add content after reasoning that ended
+    a message.
     """
     if not context.facts("reasoning").get("followed") or context.pending:
         return turns
-    out: list[Turn] = []  # in reverse order, like the dropped parts
+    out: list[Turn] = []  # in reverse order, as are the dropped parts
     dropped: list[Reasoning] = []
     for turn in reversed(turns):
         parts, following = list(turn.parts), bool(out) and out[-1].role == "assistant"
@@ -110,7 +111,7 @@ def run_followed(turns: list[Turn], context: Context) -> list[Turn]:
 class _Keeper:
     """Selects the reasoning parts that are kept.
 
-    If reasoning is dropped, the item ids that the server assigned are removed from the parts that follow it.
+    If reasoning is dropped, the parts after it lose the item ids that the server assigned to them.
     """
 
     def __init__(self, context: Context, fact: Mapping[str, Any]) -> None:
@@ -157,8 +158,8 @@ class _Keeper:
     def instructed(self, turn: Turn) -> Turn:
         """Return a system or user turn with its reasoning as text.
 
-        Such reasoning is an instruction, not the model's own reasoning: Mistral's system prompts use these blocks to
-        show how to reason.
+        Reasoning in a system or user message is an instruction, not the model's own reasoning. For example, Mistral's
+        system prompts use these blocks to show how to reason.
         """
         parts: list[Part | None] = [
             self._as_text(part, "reasoning_role") if isinstance(part, Reasoning) else part for part in turn.parts
@@ -241,7 +242,9 @@ class _Keeper:
         return changed(part, item_id=None)
 
     def _renamed(self, part: Reasoning) -> Reasoning:
-        """Move reasoning read from the target's own dialect to the member that this target uses."""
+        """Move reasoning to the member that this target uses, if the reasoning was read from the target's own
+        dialect.
+        """
         if part.origin is None or part.origin.dialect != self.context.family or part.touched:
             return part
         wanted = None if self.accept == "chunks" else self._member(part)

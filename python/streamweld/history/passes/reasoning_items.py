@@ -46,7 +46,8 @@ def _is_followed(parts: tuple[Part, ...], at: int, context: Context) -> bool:
 def _once(turns: list[Turn], context: Context) -> list[Turn]:
     """Keep one item per id, and move all summaries of that id to it.
 
-    The first item that is followed by a part that can result from it is kept; if there is none, the first item is kept.
+    The item to keep is the first one that is followed by a part that can result from it or, if there is no such item,
+    the first one.
     """
     places: dict[str, list[tuple[int, int, Reasoning]]] = {}
     for n, turn in enumerate(turns):
@@ -121,7 +122,7 @@ def _replaced(turns: list[Turn], touched: set[int], new: dict[int, Reasoning | N
 
 
 def _followed(turns: list[Turn], context: Context) -> list[Turn]:
-    """Drop reasoning at the end of a turn, because the target rejects it without the item that it led to."""
+    """Drop reasoning at the end of a turn, because the target rejects reasoning without the item that it led to."""
     new: dict[int, Reasoning | None] = {}
     touched: set[int] = set()
     for n, turn in enumerate(turns):
@@ -142,8 +143,8 @@ def _followed(turns: list[Turn], context: Context) -> list[Turn]:
 def _earliest(turns: list[Turn], most: int, context: Context) -> list[Turn]:
     """Keep only the first `most` reasoning items.
 
-    The first ones are kept so that a later turn does not change messages that were already sent. Item ids, but not
-    call ids, are removed from the calls after a dropped item.
+    Earlier items take precedence, so that a later turn does not change messages that were already sent. Item ids, but
+    not call ids, are removed from the calls after a dropped item.
     """
     found = [(n, part) for n, turn in enumerate(turns) for part in turn.parts if isinstance(part, Reasoning)]
     surplus = found[most:]

@@ -74,8 +74,9 @@ def _first(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _merged(turns: list[Turn], context: Context, *, assistant_only: bool) -> list[Turn]:
-    """Merge consecutive turns of one role. Results and the user text after them remain separate turns, which are
-    written as one message.
+    """Merge consecutive turns that have the same role.
+
+    Results and the user text after them remain separate turns, which are written as one message.
 
     `assistant_only`: merge only the assistant's turns, so that a turn with calls follows the user or a result.
     """
@@ -105,7 +106,7 @@ def _closed(turn: Turn, run: list[Part]) -> Turn:
 def _between(turns: list[Turn], role: Role, kinds: frozenset[str] | None, context: Context) -> list[Turn]:
     """Insert a message with this role between results and the user message that follows them.
 
-    `kinds`: insert it only if the user message has media of one of these kinds. If None, always insert it.
+    `kinds`: insert the message only if the user message has media of one of these kinds; None to insert it always.
     """
     out: list[Turn] = []
     for turn in turns:

@@ -25,8 +25,8 @@ _SIGNED_TEXTS: Final = frozenset({"gemini", "ai-sdk-model", "ai-sdk-ui"})  # dia
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with a signature, or a placeholder for a missing one, on the first call of each step.
 
-    This includes the steps of earlier turns: if only the current turn were signed, a later turn would change messages
-    that were already sent.
+    Steps of earlier turns are included. If only the current turn were signed, messages that were already sent would
+    change in the next turn.
     """
     dummy = context.facts("reasoning").get("dummy_signature")
     if dummy is None:
@@ -49,7 +49,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def run_places(turns: list[Turn], context: Context) -> list[Turn]:
-    """Return the turns with signatures of calls and texts in the member of `extra_content` that Google reads."""
+    """Return the turns with the signatures of calls and texts in `extra_content`, at the path that Google reads."""
     found = context.survey(turns)
     if context.family not in found.dialects or found.common:
         return turns

@@ -2,8 +2,8 @@
 
 Lone surrogates cannot be encoded as UTF-8, so clients fail on them or servers reject the JSON.
 
-Clients produce them by splitting text in the middle of a character ("no low surrogate in string"). This pass runs
-before calls and results are converted to text.
+Clients create lone surrogates when they split text in the middle of a character ("no low surrogate in string"). This
+pass runs before calls and results are converted to text.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -59,7 +59,10 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _can_be_encoded(values: list[Any]) -> bool:
-    """Return whether all values can be encoded. One call for all values is much faster than one call per value."""
+    """Return whether all values can be encoded.
+
+    Testing all values in one call is much faster than one call per value.
+    """
     if not values:
         return True
     try:

@@ -43,7 +43,10 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 
 def _own(turn: Turn, context: Context) -> bool:
-    """Return whether the turn was read from the target's own dialect. If it was, changes are recorded as edits."""
+    """Return whether the turn was read from the target's own dialect.
+
+    Only changes to such a turn are recorded as edits.
+    """
     origin = turn.origin
     return origin is not None and origin.dialect == context.family
 

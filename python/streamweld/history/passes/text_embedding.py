@@ -1,4 +1,4 @@
-"""Write calls and results as text for targets that do not accept them. Constraint: `text_embedding`."""
+"""Write calls and results as text for targets that do not accept calls or results. Constraint: `text_embedding`."""
 
 from __future__ import annotations
 

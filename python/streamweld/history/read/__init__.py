@@ -38,7 +38,7 @@ def read(
 ) -> list[Turn]:
     """Return the turns of a history: a system prompt outside the messages first, then the turns of each message.
 
-    Consecutive results are one turn. In the Responses API, where every item is a separate message, consecutive
+    Consecutive results form one turn. In the Responses API, where every item is a separate message, consecutive
     assistant items also form one turn. `first`: the index of the first message, if the messages are only the end of a
     history.
 
@@ -55,7 +55,7 @@ def read(
         return turns + response.read_as_it_was(items, base, issuer, _READERS, family)
     joinable = ("tool", "assistant") if family == "responses" else ("tool",)
     nothing: list[Part] = []
-    run = nothing  # parts of the last turn, as long as further parts may be added
+    run = nothing  # the parts of the last turn if more parts may still be added to it
     role = ""
     paths = product(*[(step,) for step in base], range(first, first + len(items)))
     for item, path in zip(items, paths, strict=True):

@@ -134,7 +134,7 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
 def _medium(raw: Json, origin: Origin, path: Path) -> Media | None:
     media_type = as_optional_text(raw.get("mediaType") or raw.get("mimeType"), path)
     data = raw.get("image") if raw.get("type") == "image" else raw.get("data")
-    if isinstance(data, dict):  # since AI SDK 7, `data` can be an object whose `type` names the kind of data
+    if isinstance(data, dict):  # since AI SDK 7, `data` can be an object whose `type` is the kind of data
         entry = as_mapping(data, path)
         data = entry.get(entry["type"]) if entry.get("type") in ("url", "data", "text") else None
         if entry.get("type") == "text" and isinstance(data, str):
@@ -144,7 +144,7 @@ def _medium(raw: Json, origin: Origin, path: Path) -> Media | None:
         return None
     kind = "image" if raw.get("type") == "image" else media_kind(media_type)
     common, name = locate(origin, path, raw, _MEDIA), as_optional_text(raw.get("filename"), path)
-    if ":" in data[:9]:  # a URL, because base64 has no colon
+    if ":" in data[:9]:  # a URL, because base64 data cannot contain a colon
         return media_from_url(common, data, media_type, kind=kind, filename=name)
     if not is_concrete(media_type):
         media_type = detected(data) or media_type
@@ -171,7 +171,7 @@ def _result(raw: Json, origin: Origin, path: Path) -> Result:
         within = new_origin(DIALECT, path, None, _MESSAGE)
         pieces = [as_mapping(piece, path) for piece in as_list(value, path)]
         inner = tuple([_inner(piece, within, path) for piece in pieces])
-        old = any(piece.get("type") == "media" for piece in pieces)  # AI SDK 5; later versions reject it
+        old = any(piece.get("type") == "media" for piece in pieces)  # AI SDK 5 only; later versions reject this type
         return Result(*common, call_id=call_id, name=name, parts=inner, touched=old)
     return Result(*common, call_id=call_id, name=name, value=value, is_error=failed)
 

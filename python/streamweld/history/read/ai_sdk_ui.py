@@ -139,7 +139,7 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
         return Opaque(*locate(origin, path, raw), kind=kind, dialect=DIALECT)
     given = read_metadata(raw.get("callProviderMetadata"))
     common = with_inner_members(locate(origin, path, raw, _TOOL), ("approval", raw.get("approval"), _APPROVAL))
-    if raw.get("preliminary") and raw.get("output") is not None:  # the tool was interrupted, so this is not its result
+    if raw.get("preliminary") and raw.get("output") is not None:  # the tool was interrupted before its final result
         common = (*common[:4], {**common[4], NestedPath("output"): raw["output"]})
     call_id = as_text(raw.get("toolCallId"), path)
     value = raw.get("input", MISSING)

@@ -35,7 +35,7 @@ _RESULT: Final = frozenset({"type", "tool_use_id", "content", "is_error"})
 _THINKING: Final = frozenset({"type", "thinking", "signature", "data"})
 _MEDIA: Final = frozenset({"type", "source", "title"})
 _SOURCE: Final = frozenset({"type", "media_type", "data", "url", "file_id"})
-# For each type of a block's `source`: the member that holds its value, and the field of `Media` for that value.
+# For each type of `source` in a block: the member that contains the value, and the field of `Media` for that value.
 _SOURCES: Final = {"base64": ("data", "data"), "url": ("url", "url"), "file": ("file_id", "file_id")}
 
 

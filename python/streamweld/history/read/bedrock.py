@@ -124,7 +124,7 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
 
 
 def _piece(raw: Json, within: Origin, path: Path) -> Part:
-    """Read one content block of a tool result that has several.
+    """Read one content block of a tool result that has several blocks.
 
     JSON becomes text, because other dialects support only text.
     """

@@ -78,7 +78,7 @@ _AUDIO: Final = frozenset({"data", "format"})
 _FILE: Final = frozenset({"file_data", "file_id", "filename"})
 _DOCUMENT: Final = frozenset({"type", "document_url", "document_name", "file_id"})
 _THINKING: Final = frozenset({"type", "thinking", "closed"})
-# Last steps of the paths of a message's content and calls.
+# The last steps of the paths to a message's content and calls.
 _CONTENT: Final = ("content",)
 _CALLS: Final = ("tool_calls",)
 
@@ -100,7 +100,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
         origin = Origin(DIALECT, path, message, 1, COMMON)
         return [Turn(role, (Text(origin, 0, path + _CONTENT, None, EMPTY, False, content),), origin)]
     calls = message.get("tool_calls")
-    # Most messages with calls have exactly these members, and counting members is faster than comparing names.
+    # Most messages with calls have exactly these members. Counting members is faster than comparing their names.
     bare = (calls is not None and len(message) == 3 and "content" in message) or _BARE.issuperset(message)
     origin = Origin(DIALECT, path, message, 0, EMPTY if bare else extra_members(message, _MESSAGE))
     parts: list[Part] = []
@@ -158,7 +158,7 @@ def _only_signature(entry: Json, signature: str | None) -> frozenset[str]:
 def _sign_text(parts: list[Part], signature: str, message: Json, origin: Origin) -> None:
     """Move the signature of a message to its last part, which Gemini signs, if that part is text.
 
-    The member stays among those without a field in the model if it contains more than the signature.
+    If the member contains anything else, it is kept as an extra member.
     """
     last = parts[-1] if parts else None
     name = EXTRA_CONTENT if EXTRA_CONTENT in message else PROVIDER_FIELDS
@@ -169,7 +169,7 @@ def _sign_text(parts: list[Part], signature: str, message: Json, origin: Origin)
 
 
 def _arguments(arguments: Any) -> Any:
-    """Return the arguments as fields of a `Call`. They should be text, but some servers send an object."""
+    """Return the arguments as fields of a `Call`. The arguments should be text, but some servers send an object."""
     return {"arguments": arguments} if isinstance(arguments, str) else {"input": {} if arguments is None else arguments}
 
 
@@ -292,7 +292,7 @@ def _block(raw: Json, origin: Origin, path: Path) -> Part:
             filename=as_optional_text(file.get("filename"), path),
         )
     if kind == "redacted_thinking" or (kind == "thinking" and isinstance(raw.get("thinking"), str)):
-        return thinking_block(raw, origin, path, member=None)  # Anthropic's block; in Mistral's, `thinking` is a list
+        return thinking_block(raw, origin, path, member=None)  # Anthropic's form; in Mistral's, `thinking` is a list
     if kind == "thinking":
         thought = raw.get("thinking")
         common = locate(origin, path, raw, _THINKING)

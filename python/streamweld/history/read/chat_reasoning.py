@@ -86,7 +86,7 @@ def read_reasoning(message: Json, origin: Origin, path: Path, issuer: str | None
 
 
 def _texts_of(parts: list[Reasoning]) -> set[str]:
-    """Return the texts that a plain member may repeat: the text of each part, and all texts joined."""
+    """Return the texts that a plain reasoning member may repeat: the text of each part, and all texts joined."""
     texts = [_squeezed(part.text) for part in parts]
     return {*texts, "".join(texts)} if texts else set()
 
@@ -128,9 +128,9 @@ def thinking_block(block: Json, origin: Origin, path: Path, *, member: str | Non
 
     Args:
         block: a `thinking` or `redacted_thinking` block.
-        origin: the message it belongs to.
+        origin: the message that the block belongs to.
         path: the block's position in the history.
-        member: the member of the message that contains it; None for the content.
+        member: the member of the message that contains the block; None for the content.
     """
     return Reasoning(
         *locate(origin, path, block, _BLOCK),
@@ -151,7 +151,7 @@ def _texts(value: Any, path: Path) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class _Item:
-    """The `reasoning_details` entries of one reasoning item: first its summaries, then its encrypted content."""
+    """The `reasoning_details` entries of one reasoning item: first the summaries, then the encrypted content."""
 
     path: Path
     issuer: str | None
@@ -175,8 +175,8 @@ def _details(
 ) -> list[Reasoning]:
     """Return the reasoning in the details, and add the signatures of calls to `signatures`.
 
-    `signed`: the ids of the message's calls, with the signatures that the calls themselves have. A second, different
-    signature of a call is read as reasoning, so that it is not lost without a report.
+    `signed`: the ids of the message's calls, with the signatures that the calls themselves have. If a call has a
+    second, different signature, that signature is read as reasoning, so that its loss is reported.
     """
     items: list[_Item] = []
     given = [as_mapping(raw, (*path, n)) for n, raw in enumerate(as_list(mapping, path))]

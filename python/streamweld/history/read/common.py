@@ -61,13 +61,13 @@ def locate(origin: Origin, path: Path, raw: Any = None, known: frozenset[str] | 
     """Return the common fields of the next part of a message."""
     at = origin.count
     origin.count = at + 1
-    if known is None or (raw.__class__ is dict and known.issuperset(raw)):  # nearly always true; avoids a call
+    if known is None or (raw.__class__ is dict and known.issuperset(raw)):  # nearly always true; saves a function call
         return origin, at, path, raw, EMPTY
     return origin, at, path, raw, extra_members(raw, known)
 
 
 def text_part(origin: Origin, path: Path, text: str) -> Text:
-    """Return the next part, for text that is a string in the message and not a block."""
+    """Return the next part for text that is a plain string in the message, not a block."""
     at = origin.count
     origin.count = at + 1
     return Text(origin, at, path, None, EMPTY, False, text)
@@ -93,7 +93,10 @@ _KINDS: Final[tuple[tuple[type[Any], str], ...]] = (
 
 
 def _unusable(value: Any, required: str, path: Path) -> HistoryError:
-    """Return the error for a value of the wrong type. The message omits the value, which may be private."""
+    """Return the error for a value of the wrong type.
+
+    The error message does not contain the value, which may be private.
+    """
     other = f"a Python object of type {type(value).__name__}"
     found = next((name for kind, name in _KINDS if isinstance(value, kind)), other)
     return HistoryError("unreadable", pointer(path), detail=f"found {found} where {required} is required")
@@ -204,7 +207,7 @@ def media_from_url(
 
 
 def split_results(parts: list[Part], origin: Origin) -> list[Turn]:
-    """Split a user message into runs of results and runs of other content, for dialects that mix them.
+    """Split a user message that mixes results and other content into one turn for each run of either.
 
     Raises:
         HistoryError: if the message has content that only an assistant message may have.
@@ -213,7 +216,7 @@ def split_results(parts: list[Part], origin: Origin) -> list[Turn]:
     run: list[Part] = []
     side: Role = "user"
     for part in parts:
-        if isinstance(part, Call | Reasoning):  # allowed in assistant messages only
+        if isinstance(part, Call | Reasoning):  # only assistant messages may contain such a part
             detail = "a user message must not contain tool calls or reasoning"
             raise HistoryError("unreadable", pointer(part.path), detail=detail)
         own: Role = "tool" if isinstance(part, Result) else "user"

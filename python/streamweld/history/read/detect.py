@@ -1,7 +1,7 @@
 """`source="auto"`: detect the dialect of a history from the members of its messages and of its request.
 
-Messages with only a role and text are valid in several dialects. If the other members of the request do not identify
-the dialect either, the target's own dialect is preferred, so that messages are not rewritten unnecessarily.
+Messages with only a role and text are valid in several dialects. If neither these messages nor the other members of the
+request identify the dialect, the target's own dialect is chosen, so that messages are not rewritten unnecessarily.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _CONTAINERS: Final = {
     "systemInstruction": "gemini",
     "instructions": "responses",
 }
-# Dialects in which a message may have only a role and text, with the roles that they allow.
+# Dialects in which a message may have only a role and text, and the roles that each of them allows.
 _PLAIN: Final = {
     "openai-chat": frozenset({"system", "developer", "user", "assistant", "tool"}),
     "responses": frozenset({"system", "developer", "user", "assistant"}),
@@ -89,7 +89,7 @@ def detect(items: Sequence[Any], payload: Mapping[str, Any] | None, family: str)
             return found
         roles.add(str(message.get("role")))
         cached = cached or _is_cached(message)
-    if cached and roles <= _PLAIN["anthropic"]:  # other APIs accept these, too, but Anthropic's is the most likely
+    if cached and roles <= _PLAIN["anthropic"]:  # other APIs also accept these, but Anthropic is the most likely
         return "anthropic"
     if payload is not None and "system" in payload:
         blocks: Any = payload["system"]
@@ -104,7 +104,7 @@ def detect(items: Sequence[Any], payload: Mapping[str, Any] | None, family: str)
 
 
 def api_of_members(request: Mapping[str, Any]) -> str | None:
-    """Return the API that has a member of the request which other APIs lack, such as `stop_sequences`, or None."""
+    """Return the API if the request has a member that only one API has, such as `stop_sequences`; otherwise None."""
     return next((str(name) for name in load_requests()["detect"] if has_mark(request, name)), None)
 
 
@@ -125,7 +125,7 @@ def _has(value: Any, path: str) -> bool:
 def _of_message(message: Mapping[str, Any]) -> str | None:
     kind = message.get("type")
     if kind == "message" and "stop_reason" in message:
-        return "anthropic"  # a dumped response; the type alone is that of a Responses item
+        return "anthropic"  # a dumped response; `type` alone would indicate a Responses item
     if isinstance(kind, str) and (kind in _TYPES or kind.endswith(("_call", "_call_output"))):
         return "responses"
     for name, dialect in _MEMBERS.items():

@@ -152,7 +152,7 @@ def _result(answer: Json, raw: Json, origin: Origin, path: Path) -> Result:
 
 
 def _with_media(answer: Json, path: Path) -> dict[str, Any]:
-    """Return the fields of a result with media. Gemini 3 accepts them in the response of a function."""
+    """Return the fields of a result with media. Gemini 3 accepts media in the response of a function."""
     value: Any = answer.get("response")
     name: Any = next(iter(members_of(value))) if len(members_of(value)) == 1 else None
     failed = name == "error"
@@ -165,7 +165,8 @@ def _with_media(answer: Json, path: Path) -> dict[str, Any]:
         at = (*path, "functionResponse", "parts", n)
         part = _part(as_mapping(raw, at), within, at, None)
         if isinstance(part, Media) and part.data is None:
-            # A file of Gemini's Files API. Clients of other providers try to download it, which needs Gemini's key.
+            # A file of Gemini's Files API. Clients of other providers would try to download the file and fail, because
+            # this requires the user's Gemini key.
             part = Opaque(*locate(within, at, raw), kind="fileData", dialect=DIALECT)
         parts.append(part)
     kept = [part for part in parts if isinstance(part, Text | Media | Opaque)]

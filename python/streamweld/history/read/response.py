@@ -1,7 +1,7 @@
 """Read a `streamweld.Response` as the assistant's next turn.
 
-If its dialect is known, the response is first rebuilt as the message that its own API would accept. Otherwise, the
-items of the response are read directly.
+If the dialect of a response is known, the response is first rebuilt as the message that its own API would accept. If
+the dialect is unknown, the items of the response are read directly.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _join(turns: list[Turn], turn: Turn) -> None:
 
 
 def _traced(turn: Turn, where: Where, response: Response, path: Path) -> list[Part]:
-    """Return the parts, with the paths of the response items that they came from.
+    """Return the parts, with the path of the response item that each part came from.
 
     Arguments that are not a JSON object are kept as text.
     """
@@ -87,7 +87,7 @@ def _traced(turn: Turn, where: Where, response: Response, path: Path) -> list[Pa
         traced: Part = copied(part, path=(*path, "items", at))
         if isinstance(traced, Reasoning):
             traced = copied(traced, model=response.model)
-            if traced.raw is None:  # a message member; its name depends on the target, so it is rewritten
+            if traced.raw is None:  # rewrite a message member, because its name depends on the target
                 traced = changed(traced)
         elif isinstance(traced, Call) and isinstance(item, ToolCall) and _is_broken(item, traced):
             traced = changed(traced, arguments=written(item), input=MISSING)
@@ -175,7 +175,7 @@ def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str
 
 
 def _unknown(item: Unknown, origin: Origin, path: Path) -> Opaque:
-    """Return an item that no event type can hold. It is unchanged, because its own dialect accepts it."""
+    """Return an item for which there is no event type. The item is not changed, because its own dialect accepts it."""
     try:
         raw = loads_raw(item.raw.decode("utf-8", "replace"))
     except (JsonFault, ValueError):

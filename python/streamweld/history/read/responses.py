@@ -1,6 +1,6 @@
 """Read input items of the Responses API and OpenResponses, and output items that are sent back as input.
 
-Each item is one message. Consecutive items of the assistant form one turn.
+Each item is read as one message. Consecutive items of the assistant form one turn.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def _reasoning(item: Json, path: Path, issuer: str | None) -> Reasoning:
     summary = [as_mapping(piece, path) for piece in as_list(item.get("summary"), path)]
     content = [as_mapping(piece, path) for piece in as_list(item.get("content"), path)]
     pieces = [(f"summary/{n}", piece, _TEXT) for n, piece in enumerate(summary)]
-    both = bool(summary) and bool(content)  # if both exist, the part contains only the summary
+    both = bool(summary) and bool(content)  # if an item has both, the part contains only the summary
     pieces += [] if both else [(f"content/{n}", piece, _TEXT) for n, piece in enumerate(content)]
     return Reasoning(
         *with_inner_members(locate(origin, path, item, _SUMMARY if both else _REASONING), *pieces),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["replay"]
 
-# Stream dialect -> message dialect.
+# Maps each stream dialect to its message dialect.
 _DIALECTS: Final[Mapping[str, str]] = {
     "chat": chat.DIALECT,
     "responses": responses.DIALECT,
@@ -35,8 +35,8 @@ _WAYS: Final[Mapping[str, Callable[[Response], Replay]]] = {
 def replay(response: Response, family: str) -> tuple[str, Replay] | None:
     """Return the message dialect and the messages of a response, or None if its dialect is unknown.
 
-    `family`: the dialect of the surrounding messages. If it is the Responses API too, client-executed calls to built-in
-    tools keep their item type, because their results are items of a matching type.
+    `family`: the dialect of the surrounding messages. If `family` is also the Responses API, client-executed calls to
+    built-in tools keep their item type, because their results are items of a matching type.
     """
     dialect = None if response.dialect is None else _DIALECTS.get(response.dialect)
     if dialect is None:

@@ -52,12 +52,12 @@ def _input(call: ToolCall) -> Any:
 
 
 def replay_ui(response: Response) -> Replay:
-    """Return a UIMessage, with a `step-start` part where content follows client tool results."""
+    """Return a UIMessage, with a `step-start` part before any content that follows client tool results."""
     entry = Replay()
     parts: list[Any] = []
     message = Message({"id": response.id or "msg_1", "role": "assistant", "parts": parts})
     results = {item.call_id: item for item in response.items if isinstance(item, ToolResult)}
-    ran = False  # a tool result has followed the part that was written last
+    ran = False  # a tool result came after the last part that was written
     for n, item in enumerate(response.items):
         if isinstance(item, ToolResult):
             ran = True

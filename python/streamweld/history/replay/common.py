@@ -26,7 +26,7 @@ class Message:
 
 @dataclass(slots=True)
 class Replay:
-    """A response as messages of its own dialect. `beside`: indexes of the items that no message contains."""
+    """A response as messages of its own dialect. `beside`: the indexes of items that are not in any message."""
 
     messages: list[Message] = field(default_factory=list[Message])
     beside: list[int] = field(default_factory=list[int])
@@ -55,7 +55,7 @@ def extra_metadata(metadata: Mapping[str, Any] | None, *but: str) -> dict[str, A
 
 
 def parsed(item: Unknown) -> dict[str, Any] | None:
-    """Return an item that no event type can hold as a JSON object, or None if it is not one."""
+    """Return an item that has no event type as a JSON object, or None if it is not a JSON object."""
     try:
         raw: Any = loads_raw(item.raw.decode("utf-8", "replace"))
     except (JsonFault, ValueError):

@@ -14,7 +14,7 @@ __all__ = ["DIALECT", "replay"]
 
 DIALECT: Final = "gemini"
 _CODE: Final = "code_execution"
-_INNER: Final = ("toolType", "name")  # members of the object inside a part; all others belong to the part
+_INNER: Final = ("toolType", "name")  # members of the object inside a part; all other members belong to the part itself
 
 
 def replay(response: Response) -> Replay:

@@ -1,6 +1,6 @@
 """Rebuild a response of the Responses API as its output items, which are valid input.
 
-Parts that came from one item become one item again.
+Parts that were read from one item become one item again.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ __all__ = ["DIALECT", "replay"]
 
 DIALECT: Final = "responses"
 _FACTS: Final = DIALECTS["responses"]
-_OBJECTS: Final = frozenset(_FACTS["wrapped_calls"])  # calls whose arguments are members of the item
+_OBJECTS: Final = frozenset(_FACTS["wrapped_calls"])  # calls whose item contains the arguments as members
 _CLIENTS: Final = frozenset({"function_call", "custom_tool_call"})
 _OWN_RESULTS: Final = {kind: members for kind, members in _FACTS["call_results"].items() if len(members) > 1}
 _RESULT_MEMBERS: Final[dict[str, str]] = _FACTS["result_members"]
 _OF_TEXT: Final = frozenset({"logprobs"})  # members of a text block; all other members belong to its message
-_UNPAIRED: Final = frozenset({"tool_search_call"})  # the call_id of such a call differs from the item's id
+_UNPAIRED: Final = frozenset({"tool_search_call"})  # an item of this type has a call_id that differs from its id
 
 
 def replay(response: Response, *, items: bool) -> Replay:
     """Return the output items.
 
-    `items`: whether client-executed calls to built-in tools keep their item type, because their results are items too
-    (`apply_patch_call_output`).
+    `items`: whether client-executed calls to built-in tools keep their item type, because the results are also items of
+    such a type (`apply_patch_call_output`).
     """
     entry = Replay()
     choice = response.choices[0] if response.choices else None
@@ -122,7 +122,7 @@ def _call(item: ToolCall, *, items: bool) -> dict[str, Any] | None:
         member = "input" if kind == "custom_tool_call" else "arguments"
         return {**head, "call_id": item.call_id, "name": item.name, member: written(item), **beyond}
     if not (item.provider_executed or items):
-        return None  # its result will be an ordinary function result
+        return None  # the result of this call will be an ordinary function result
     given = arguments_of(item)
     if kind in _OBJECTS:
         return {**head, "call_id": item.call_id, **(given or {}), **beyond}
@@ -142,9 +142,9 @@ def _call(item: ToolCall, *, items: bool) -> dict[str, Any] | None:
 
 
 def _answered(item: ToolResult | File, calls: dict[str, Message]) -> bool:
-    """If the result is a member of the call's item, store it there. Return whether it was stored.
+    """If the call's item has a member for its result, store the result there. Return whether the result was stored.
 
-    This applies to the output of an MCP call, the tool list of an MCP server, and a generated image.
+    Such results are the output of an MCP call, the tool list of an MCP server, and a generated image.
     """
     metadata = item.provider_metadata or {}
     if isinstance(item, ToolResult):

@@ -29,16 +29,17 @@ _WRITERS: Final[Mapping[str, Callable[[list[Turn], Context], dict[str, Any]]]] =
 _EVERY: Final = ("image", "audio", "video", "file")
 _OPENAI: Final = {"named": ("file",), "detailed": ("image",), "free_form_tools": True, "arguments_text": True}
 _AI_SDK: Final = ("ai-sdk-ui", "ai-sdk-model")
-# Constraints that follow from the format of the dialect. Each applies if the profile does not have that constraint. If
-# the constraint is a mapping, its members listed here apply even if the profile has it.
+# Constraints that follow from the format of the dialect. A constraint in this table applies only if the profile does
+# not have that constraint. If the constraint is a mapping, each member listed here applies unless the profile has that
+# member.
 #
 # `arguments_text`: arguments are a string that contains JSON.
 # `free_form_tools`: the dialect has calls whose input is plain text instead of JSON.
 # `inline`: kinds of media that must be sent as data, because the dialect does not support URLs for them.
-# `text_input_of`: dialects in which the input of a call may be text. Such text is kept, because only free-form tools
-# have it. `bytes`: the vendor's SDK accepts data as bytes and encodes it. `text_files`: files may be text. For other
-# targets, a textual file is written as text. `named`: kinds of media that can have a file name. `detailed`: kinds of
-# media that can have a level of detail.
+# `text_input_of`: dialects in which the input of a call may be text. Text input is kept, because only free-form tools
+# have it. `bytes`: the vendor's SDK accepts data as bytes and encodes it. `text_files`: files may be text. If files
+# cannot be text, a textual file is written as a text block. `named`: kinds of media that can have a file name.
+# `detailed`: kinds of media that can have a level of detail.
 SHAPES: Final[Mapping[str, Mapping[str, Any]]] = {
     "openai-chat": {
         "named": ("file",),

@@ -81,7 +81,7 @@ def _content(turn: Turn, writer: Writer, names: OpenCalls[str]) -> Any:
 
 
 def _options(part: Reasoning | Call, encrypted: str | None, issuer: str | None) -> dict[str, Any]:
-    """Return the provider options for a part: the original options if they still match it, otherwise new ones."""
+    """Return the provider options for a part: the original options if they still match the part, otherwise new ones."""
     raw: Any = part.raw
     if part.origin is not None and part.origin.dialect == "ai-sdk-model" and isinstance(raw, Mapping):
         given = cast("Mapping[str, Any]", raw).get("providerOptions")

@@ -183,7 +183,7 @@ def _state(
 ) -> dict[str, Any]:
     """Return the members of a tool part that depend on its state: `state`, the output, and the approval.
 
-    The approval is written for `validateUIMessages`.
+    The approval is included because `validateUIMessages` requires it in these states.
     """
     if result is None:
         if request is None:

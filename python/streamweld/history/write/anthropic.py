@@ -1,4 +1,7 @@
-"""Write Anthropic messages. User and assistant alternate, and results come first in a user message."""
+"""Write Anthropic messages.
+
+In the output, user and assistant messages alternate, and results come first in a user message.
+"""
 
 from __future__ import annotations
 

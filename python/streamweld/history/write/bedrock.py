@@ -55,7 +55,7 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
 
 
 def _blocks(parts: Sequence[Part], writer: Writer) -> list[Any]:
-    """Return the blocks of the parts, each followed by its cache point if it has one."""
+    """Return the blocks for the parts. If a part has a cache point, the cache point follows the part's block."""
     if writer.rewrites_all:
         return [_made(part, writer) for part in parts]
     blocks: list[Any] = []
@@ -71,7 +71,7 @@ def _block(part: Part, writer: Writer) -> Any:
         return own
     beyond = writer.extra_members(part) if part.extra else None
     block = _made(part, writer)
-    inside = beyond and writer.own(part) and not isinstance(part, Opaque)  # a cache point is a block of its own
+    inside = beyond and writer.own(part) and not isinstance(part, Opaque)  # a cache point is a separate block
     return {**block, **beyond} if beyond and inside else block
 
 

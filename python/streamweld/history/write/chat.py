@@ -1,4 +1,4 @@
-"""Write Chat Completions messages, and Mistral's variant, which has thinking in the content."""
+"""Write Chat Completions messages, including Mistral's variant, in which thinking is part of the content."""
 
 from __future__ import annotations
 
@@ -110,9 +110,9 @@ def _message(turn: Turn, writer: Writer) -> dict[str, Any]:
 
 
 def _text_signature(blocks: Sequence[Part], role: str, writer: Writer) -> str | None:
-    """Return the signature of the last part if it is text, and record those of other parts as losses.
+    """Return the signature of the last part if that part is text, and record the signatures of other parts as losses.
 
-    A message has one member for a signature, and the reader assigns it to the last part.
+    A message has only one member for a signature, and the reader assigns that signature to the last part.
     """
     members = writer.context.fact("members")
     found: str | None = None
@@ -132,7 +132,7 @@ def _reasoning(thoughts: Sequence[Reasoning], message: dict[str, Any], writer: W
     """Write Anthropic's signed and redacted reasoning as blocks, if the target has a member for them. Write the text of
     all other reasoning, and record its signatures, encrypted content and item ids as losses.
 
-    `chunks`: the text is already in `content`, so only the losses are recorded.
+    `chunks`: whether the text is already in `content`, in which case only the losses are recorded.
     """
     facts, listed = writer.context.facts("reasoning"), writer.context.facts("members").get("assistant", ())
     plain: list[Reasoning] = []
@@ -227,8 +227,8 @@ def _call(part: Call, writer: Writer, *, detailed: bool) -> Any:
     if part.signature:
         carried = _carried_signature(part, writer) if own is None else EMPTY
         placed = detailed or bool(carried) or call_signature(members_of(own)) is not None
-        # For calls that were read from this dialect, `passes.items` records the removal of members that the target
-        # lacks.
+        # If a call was read from this dialect, `passes.items` has already recorded the removal of members that the
+        # target lacks.
         if not placed and not (writer.own(part) and writer.context.fact("members")):
             why = "the target has no member for the signature of a call"
             writer.context.lose("signature", part.path, why, part.signature)

@@ -1,4 +1,6 @@
-"""`Writer`: reuse unchanged source objects, keep members of the target's dialect, and record all others as losses."""
+"""`Writer`: reuse unchanged source objects, keep members of the target's dialect, and record all other members as
+losses.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,8 @@ class Writer:
     """Writes one history in one dialect.
 
     Attributes:
-        rewrites_all: whether no source object can be reused and the model has a field for every member. This is
-            checked once per history, not for every block.
+        rewrites_all: whether no source object can be reused and the model has a field for every member. This condition
+            is checked once per history, not for every block.
         approvals: whether the history has approvals of calls.
     """
 
@@ -49,7 +51,7 @@ class Writer:
         self._recorded: set[str] | None = None
 
     def reusable_message(self, parts: Sequence[Part], origin: Origin | None = None) -> Any:
-        """Return the source message of these parts if they are complete and unchanged, otherwise None."""
+        """Return the source message of these parts, or None if a part of the message is missing or was changed."""
         if self.rewrites_all:
             return None
         if not parts:
@@ -66,8 +68,8 @@ class Writer:
     def results_and_user(self, turns: list[Turn], at: int) -> tuple[Sequence[Part], int]:
         """Return the results of a turn, with the user content after them if both belong in one message.
 
-        They belong in one message if they came from one message, or if the target joins them. Also return the index of
-        the next turn.
+        The two belong in one message if they came from one message, or if the target requires it. Also return the index
+        of the next turn.
         """
         parts = turns[at].parts
         at += 1
@@ -86,7 +88,7 @@ class Writer:
         return shared or self.context.fact("alternation") == "merge"
 
     def reusable_block(self, part: Part) -> Any:
-        """Return the block that this part was read from, if it is unchanged; otherwise None."""
+        """Return the block that this part was read from, or None if the part was changed."""
         if self.rewrites_all:
             return None
         own = part.origin is not None and part.origin.dialect == self.dialect and not part.touched
@@ -99,7 +101,8 @@ class Writer:
     def extra_members(self, part: Part) -> dict[str, Any]:
         """If the block was read from this dialect, return its members for which the model has no field.
 
-        Members of other dialects are returned if the target has them, too. Others are recorded as losses.
+        Members of other dialects are returned only if the target also has them. All other members are recorded as
+        losses.
         """
         if not part.extra:
             return {}
@@ -126,8 +129,9 @@ class Writer:
             self.context.lose_members(part.extra, part.path, "only the text of this part can be written")
 
     def message_members(self, turn: Turn, parts: Sequence[Part]) -> Mapping[str, Any]:
-        """Return the members of the turn's messages for which the model has no field. Each message is considered only
-        once.
+        """Return the members of the turn's messages for which the model has no field.
+
+        The members of each message are returned only once.
 
         If several messages have the same member, the last value is used.
         """
@@ -167,7 +171,8 @@ class Writer:
         Records repeated keys as a loss, and lone surrogates that are written as escapes as an edit.
         """
         value, text = arguments_object(call), call.arguments
-        # Most arguments have exactly one colon per key, so only others must be checked for repeated keys.
+        # Most argument texts have exactly one colon per key. Only argument texts with more colons have to be checked
+        # for repeated keys.
         if value and text is not None and text.count(":") != len(value) and repeats_keys(text, value):
             why = "the target's arguments are an object, which keeps only the last value of a repeated key"
             self.context.lose("arguments", call.path, why, call.arguments)
@@ -177,7 +182,7 @@ class Writer:
         return value
 
     def lose_proof(self, part: Reasoning, *written: str) -> None:
-        """Record the signature and the encrypted content of reasoning as losses, except the written members."""
+        """Record the signature and the encrypted content of reasoning as losses, unless they are written."""
         for name, value in (("signature", part.signature), ("encrypted", part.encrypted)):
             if value and name not in written:
                 self.context.lose(name, part.path, "the target has no member for it in reasoning of this form", value)
@@ -204,7 +209,7 @@ def _origins(turn: Turn, parts: Sequence[Part]) -> list[Origin]:
 def result_content(result: Result) -> str | list[Text | Media | Opaque]:
     """Return the content of a result, for dialects whose results cannot be JSON values.
 
-    It is a string if the result is a JSON value or plain text, otherwise the list of parts.
+    The content is a string if the result is a JSON value or plain text; otherwise, it is the list of parts.
     """
     if result.value is not MISSING:
         return json_text(result.value, result.path) if not isinstance(result.value, str) else result.value

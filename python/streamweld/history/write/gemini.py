@@ -1,6 +1,7 @@
 """Write Gemini contents.
 
-Every function response contains the name of its function. Gemini pairs responses without an id by order.
+Every function response contains the name of its function. Gemini pairs function responses that have no id with the
+calls by order.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
 
 
 def _parts(parts: Sequence[Part], writer: Writer, names: OpenCalls[str]) -> list[Any]:
-    """Return the written parts, followed by the media of results."""
+    """Return the written parts, followed by the media that results contain."""
     written: list[Any] = []
     attached: list[Any] = []
     for part in parts:
@@ -131,7 +132,10 @@ def _has_read_content(part: Result, writer: Writer) -> bool:
 
 
 def _renamed(part: Result, named: str | None) -> dict[str, Any]:
-    """Return the source result with another id and name. JSON beside media would become text if it were rewritten."""
+    """Return the source result with another id and name.
+
+    If the result were rewritten, JSON next to media would become text.
+    """
     raw = members_of(part.raw)
     member = "functionResponse" if "functionResponse" in raw else "function_response"
     fields = {"id": part.call_id} if part.call_id else {}

@@ -141,7 +141,7 @@ def _is_replayed(item: Any) -> bool:
 
 
 def _belongs_inside(part: Part) -> bool:
-    """Return whether an opaque part belongs inside a message and is not a separate item."""
+    """Return whether an opaque part belongs inside a message instead of being a separate item."""
     return part.origin is None or "role" in members_of(part.origin.raw)
 
 
@@ -250,7 +250,7 @@ def _item(part: Part, turn: Turn, writer: Writer, custom: set[str]) -> Any:
 
 
 def _is_misformed(part: Result) -> bool:
-    """Return whether the output is not text or a list, but an object or null."""
+    """Return whether the output is neither text nor a list: an object or null."""
     return part.value is not MISSING or members_of(part.raw).get("output") is None
 
 

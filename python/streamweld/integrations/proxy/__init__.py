@@ -1,5 +1,6 @@
-"""A proxy for one gateway (extra `proxy`). It repairs every stream, and converts requests and responses for clients
-of other APIs.
+"""A proxy for one gateway (extra `proxy`).
+
+The proxy repairs every stream, and converts requests and responses for clients of other APIs.
 
     streamweld proxy --upstream https://gateway.example/v1 --upstream-dialect chat
 
@@ -36,13 +37,15 @@ def _need(config: ProxyConfig) -> None:
 
 
 def create_app(config: ProxyConfig) -> Starlette:
-    """Create the proxy as an ASGI application, with `/healthz` and `/metrics`. It needs the lifespan protocol.
+    """Create the proxy as an ASGI application, with `/healthz` and `/metrics`.
 
-    The application cannot determine the address on which it is served. Set a token in `config` if other machines can
-    reach it.
+    The server must support the ASGI lifespan protocol.
+
+    The application cannot determine the address on which it is served. If other machines can reach that address, set a
+    token in `config`.
 
     If the proxy is mounted in another application, only the lifespan of the outer application runs. Enter the proxy's
-    lifespan from there: `async with proxy.router.lifespan_context(proxy) as state: yield state`.
+    lifespan from the outer one: `async with proxy.router.lifespan_context(proxy) as state: yield state`.
 
     Raises:
         MissingExtra: if the packages of the extra `proxy` are not installed, or with `tracing` those of `otel`.
@@ -55,9 +58,8 @@ def create_app(config: ProxyConfig) -> Starlette:
 def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Callable[[str], object]) -> None:
     """Serve on an address until SIGINT or SIGTERM. After the signal, open streams have `grace` seconds to finish.
 
-    Streams that do not finish in time end with an error in the format of their API, like truncated streams. Afterwards,
-    the signal is raised again, so an interrupt results in a `KeyboardInterrupt`. A second signal ends the process at
-    once.
+    Streams that do not finish in time end with an error in the format of their API, like truncated streams. The signal
+    is then raised again, so an interrupt results in a `KeyboardInterrupt`. A second signal ends the process at once.
 
     Raises:
         MissingExtra: as `create_app`.

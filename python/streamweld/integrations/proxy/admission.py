@@ -1,8 +1,8 @@
 """Decide which requests the proxy accepts, based on the host, the origin and the client's token.
 
-Any web page can make a browser send requests to a server on the same machine and, with DNS rebinding, read the
-responses. The page controls neither the `Host` nor the `Origin` header of these requests, so the proxy checks both
-before anything else. If other machines can reach the proxy, a token identifies legitimate clients.
+Any web page can make a browser send requests to a server on the user's machine and, with DNS rebinding, read the
+responses. The page cannot set the `Host` or `Origin` header of these requests, so the proxy checks both before anything
+else. If other machines can reach the proxy, a token identifies legitimate clients.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def admits_host_and_origin(config: ProxyConfig) -> Callable[[Scope], Scope]:
     """Return a function that checks `Host` and `Origin`.
 
     A host is accepted if it is a loopback name or address, if it is the address to which the client connected, or if
-    `allow_hosts` lists it. An origin is accepted only if `allow_origins` lists it; clients other than browsers do not
-    send one.
+    `allow_hosts` lists it. An origin is accepted only if `allow_origins` lists it. Clients other than browsers do not
+    send an origin.
     """
     hosts = frozenset(canonical(host) for host in config.allow_hosts if not host.startswith("*"))
     suffixes = tuple(host[1:].lower() for host in config.allow_hosts if host.startswith("*."))
@@ -102,11 +102,11 @@ def admits_host_and_origin(config: ProxyConfig) -> Callable[[Scope], Scope]:
 
 
 def admits_token(config: ProxyConfig) -> Callable[[Scope], Scope]:
-    """Return a function that checks the client's token. Without a configured token, it accepts every request.
+    """Return a function that checks the client's token. If no token is configured, the function accepts every request.
 
-    The token is accepted in `x-streamweld-token`. If this header is present, no other header is considered; otherwise,
-    the token is accepted in any header that can carry an API key. The scope that it returns does not contain the header
-    with the token, so the token cannot reach the upstream.
+    The token is accepted in `x-streamweld-token`. If this header is missing, the token is accepted in any header that
+    can contain an API key. The returned scope does not contain the header with the token, so the token cannot reach the
+    upstream.
     """
     if config.token is None:
         return lambda scope: scope
@@ -117,7 +117,7 @@ def admits_token(config: ProxyConfig) -> Callable[[Scope], Scope]:
 
     def check(scope: Scope) -> Scope:
         headers = scope["headers"]
-        # Compare every value, so that the time does not depend on which one matches.
+        # Compare the token with every value, so that the time does not depend on which value matches.
         dedicated = [is_token(value) for name, value in headers if name == _DEDICATED]
         matches = [is_token(_key(name, value)) for name, value in headers]
         if not (all(dedicated) if dedicated else any(matches)):

@@ -66,7 +66,7 @@ class _CatchAllApp:
             conversation = Conversation(request, send, session, self._config, self._metrics, pseudonym=self._pseudonym)
             await conversation.hold()
         except ClientDisconnect:
-            pass  # the client disconnected before it had sent its whole request: no response is possible
+            pass  # the client disconnected before it had sent the whole request, so there is no one to respond to
         finally:
             self._open.discard(task)
 
@@ -74,7 +74,7 @@ class _CatchAllApp:
 class _Own(Route):
     """One of the proxy's own paths.
 
-    The framework's pattern would also match the path followed by a line feed, which is a different path.
+    The framework's pattern would also match this path with a line feed at the end, which is a different path.
     """
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -87,7 +87,8 @@ class _Rest(Route):
     """The route for all other requests.
 
     A path pattern would not match a line feed, or a request target that is not a path (RFC 9112 3.2). The framework
-    would then respond to such requests itself. With this route, they are refused, logged and counted like all others.
+    would then respond to such requests itself. With this route, such requests are refused, logged and counted like all
+    other requests.
     """
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -97,8 +98,9 @@ class _Rest(Route):
 
 
 def create_app(config: ProxyConfig) -> Starlette:
-    """Create the application for one proxy. Its session to the upstream is opened at the start of the application's
-    lifespan.
+    """Create the application for one proxy.
+
+    The session to the upstream is opened at the start of the application's lifespan.
     """
     metrics = Metrics()
     everything = _CatchAllApp(config, metrics)
@@ -123,7 +125,8 @@ def create_app(config: ProxyConfig) -> Starlette:
 
     middleware = [Middleware(Admission, admits_host_and_origin(config), metrics)]
     if config.allow_origins:
-        # Browsers send preflight requests without a token, and let pages read a response only if it has these headers.
+        # Browsers send preflight requests without a token. They let a page read a response only if the response has
+        # these headers.
         middleware.append(
             Middleware(
                 CORSMiddleware,

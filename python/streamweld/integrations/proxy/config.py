@@ -1,6 +1,6 @@
 """The configuration of a proxy (upstream, conversion, timeouts and limits), validated when it is created.
 
-Later code relies on valid values. This module does not do any I/O.
+The rest of the proxy relies on valid values. This module does not do any I/O.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -153,7 +153,7 @@ class ProxyConfig:
             raise UsageError(f"{name}={value!r}: it must be a {'whole ' if whole else ''}number above 0")
 
     def _check_families(self) -> None:
-        families = cast("object", self.text_call_families)  # may have any type at run time
+        families = cast("object", self.text_call_families)  # callers may pass a value of any type
         names = cast("tuple[object, ...]", families) if isinstance(families, tuple) else (None,)
         if not all(isinstance(name, str) for name in names):
             raise UsageError(f"text_call_families={families!r}: it must be a tuple of names, such as ('hermes', 'glm')")

@@ -1,4 +1,4 @@
-"""Handle one request, from its head to the last byte of the response.
+"""Handle one request, from reading its headers to sending the last byte of the response.
 
 Separate modules handle paths, headers, bodies and the transfer loops.
 """
@@ -93,9 +93,12 @@ class Conversation:
         self._done = Exchange(request.method, path, dialect, config.to if converts else dialect)
 
     async def hold(self) -> None:
-        """Handle the complete request. Returns after the response has been sent or the client has disconnected."""
+        """Handle the complete request.
+
+        This method returns after the response has been sent or the client has disconnected.
+        """
         done = self._done
-        close: Mapping[str, str] = CLOSE  # until the body has been read
+        close: Mapping[str, str] = CLOSE  # sent with a refusal unless the body has been read
         try:
             if done.method not in METHODS:
                 allow = {"allow": ", ".join(METHODS)}  # RFC 9110 15.5.6
@@ -117,7 +120,7 @@ class Conversation:
     async def _received(self) -> bytes:
         """Return the request's body.
 
-        Refuses the request without reading the body if the head is invalid or declares a body that is too long.
+        The request is refused without reading its body if the headers are invalid or declare a body that is too long.
         """
         given = self._request.headers
         if "transfer-encoding" in given and "content-length" in given:
@@ -147,9 +150,9 @@ class Conversation:
         return bytes(made)
 
     async def _together(self) -> None:
-        """Send the response; if the client disconnects or stalls, stop and close the upstream connection.
+        """Send the response. If the client disconnects or stalls, stop, and close the upstream connection.
 
-        A cancellation also ends the response as truncated, with the error of its API.
+        If the task is canceled, the response also ends as truncated, with the error of its API.
         """
         work = asyncio.create_task(self._answer())
         gone = asyncio.create_task(self._gone())
@@ -166,7 +169,7 @@ class Conversation:
                 if self._relay is not None and self._relay.is_stalled():
                     self._done.outcome = "client_stalled"
                     break
-        except asyncio.CancelledError:  # the server is stopping, and its grace period is over
+        except asyncio.CancelledError:  # the server is stopping, and the grace period is over
             if self._done.status == 0:
                 raise Refusal(503, "shutting_down", "the proxy is being stopped") from None
             if self._relay is not None:
@@ -178,7 +181,7 @@ class Conversation:
             work.cancel()
             await asyncio.wait({work, gone})
         if self._done.outcome == "client_gone" and self._relay is not None and self._relay.is_delivered:
-            # Some clients disconnect at the terminal marker, before the upstream ends its body.
+            # Some clients disconnect when they receive the terminal marker, before the upstream ends the body.
             self._done.outcome = "complete"
         if not work.cancelled():
             work.result()
@@ -219,8 +222,8 @@ class Conversation:
         try:
             await self._carry(answer, requested)
         finally:
-            # If the body was read to its end, this returns the connection to the pool; otherwise, it closes the
-            # connection.
+            # `close` returns the connection to the pool if the body was read to its end, and closes the connection
+            # otherwise.
             answer.close()
 
     async def _carry(self, answer: ClientResponse, requested: Prepared) -> None:
@@ -242,7 +245,7 @@ class Conversation:
 
     async def _stream(self, answer: ClientResponse, requested: Prepared, headers: dict[str, str]) -> None:
         done, config = self._done, self._config
-        done.stream = True  # even if the request did not ask for a stream
+        done.stream = True  # true even if the request did not ask for a stream
         if not self._converts:
             done.mode = "repair"
         converter = self._converter(answer, requested)
@@ -309,7 +312,7 @@ class Conversation:
         """Add the diagnostics of the response to the exchange, the log and the span."""
         done = self._done
         done.diagnostics.update(code_label(note.code, note.detail) for note in converter.diagnostics)
-        last = ending(converter.error, converter.diagnostics)  # in the access log, this is `fault`
+        last = ending(converter.error, converter.diagnostics)  # the access log shows this error as `fault`
         for note in (*converter.diagnostics, *([] if last is None else [last])):
             log_diagnostic(note, done.model, done.request_id)
             if self._span is not None:

@@ -1,6 +1,6 @@
 """The record of one request and its response, for the metrics, the log and the span.
 
-It does not contain headers, queries, body bytes or model output.
+The record does not contain headers, queries, body bytes or model output.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ did not answer, answered with an error status, or sent something else than a res
 
 @dataclass(slots=True)
 class Exchange:
-    """The record of one request and its response, updated while they are handled."""
+    """The record of one request and its response, which is updated while the proxy handles them."""
 
     method: str
     path: str

@@ -1,7 +1,7 @@
-"""Header allow-lists for requests and responses. The proxy generates the headers that describe the connection or the
-body.
+"""Header allow-lists for requests and responses. The proxy generates its own headers for the connection and the body.
 
-Headers that are not listed are dropped, including `host`, `forwarded`, cookies, and the client's lengths and encodings.
+Headers that are not listed are dropped, including `host`, `forwarded`, cookies, and the client's headers for the length
+and encoding of the body.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STREAM: Final = {
 
 
 def plain(value: str | None) -> str:
-    """Return a header value if it is printable ASCII, which every server and client reads the same; otherwise `""`."""
+    """Return a header value if it is printable ASCII, which all servers and clients interpret alike; otherwise `""`."""
     return value if value is not None and value.isascii() and value.isprintable() else ""
 
 
@@ -44,8 +44,9 @@ class _Allowed:
         return self.word(name) is not None
 
     def word(self, name: str) -> str | None:
-        """Return the listed name or prefix that matches a name. Unlike the name that the client sent, it is safe to
-        log.
+        """Return the listed name or prefix that matches a name.
+
+        The entry of the list is safe to log, unlike the name that the client sent.
         """
         return name if name in self._names else next((f"{at}*" for at in self._starts if name.startswith(at)), None)
 
@@ -59,21 +60,21 @@ _INFORMATIONAL: Final = _Allowed(_LISTS["informational"])
 
 def _passing(headers: Iterable[tuple[str, str]], allowed: _Allowed) -> list[tuple[str, str]]:
     given = [(name.lower(), value) for name, value in headers]
-    # RFC 9110 7.6.1: headers listed in `connection` are only for the next hop.
+    # RFC 9110, section 7.6.1: headers listed in `connection` are meant only for the next hop.
     hop = {word.strip().lower() for name, value in given if name == "connection" for word in value.split(",")}
     return [(name, value) for name, value in given if name in allowed and name not in hop]
 
 
 def received(headers: Iterable[tuple[str, str]]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the headers of a request that may be forwarded, each once, and the names of dropped ones.
+    """Return the headers of a request that may be forwarded, each once, and the names of dropped headers.
 
     Only invalid or repeated informational headers (the list `informational`) are reported as dropped, by their name in
     that list. Headers that are not in the allow-list are dropped without a report.
 
     Raises:
         Refusal: 400 if a single-value header is repeated, or if servers may interpret its value differently. For
-            example, the proxy cannot choose between two keys. Informational headers are dropped instead of refused; if
-            there are two `traceparent` headers, both are dropped (W3C Trace Context).
+            example, the proxy cannot choose between two API keys. Informational headers are dropped instead of refused;
+            if there are two `traceparent` headers, both are dropped (W3C Trace Context).
     """
     lines: dict[str, list[str]] = {}
     for name, value in _passing(headers, _REQUEST):
@@ -95,7 +96,8 @@ def received(headers: Iterable[tuple[str, str]]) -> tuple[dict[str, str], tuple[
 
 
 def via(given: Iterable[str], pseudonym: str) -> str:
-    """Return the `Via` for the request to the upstream: the received value with this proxy added (RFC 9110 7.6.3).
+    """Return the value of `Via` for the request to the upstream: the received value, with this proxy added (RFC 9110,
+    section 7.6.3).
 
     Args:
         given: the values of `Via` in the request; those that are not printable ASCII are omitted.
@@ -105,8 +107,8 @@ def via(given: Iterable[str], pseudonym: str) -> str:
         Refusal: 508 if the request has already passed through this proxy, which means that the upstream forwards to it.
     """
     lines = tuple(given)
-    # Values that are not printable ASCII are searched too, because a relay may have added such a character. A relay may
-    # also have changed the case, because the pseudonym replaces a host name (RFC 9110 7.6.3).
+    # Values that are not printable ASCII are also searched, because a relay may have added other characters. The search
+    # ignores case, because a relay may treat the pseudonym as a host name (RFC 9110, section 7.6.3).
     if any(pseudonym in value.lower() for value in lines):
         text = "the request already passed through this proxy: the proxy's upstream forwards to the proxy"
         raise Refusal(508, "loop_detected", text)
@@ -115,7 +117,10 @@ def via(given: Iterable[str], pseudonym: str) -> str:
 
 
 def forwarded_headers(given: Mapping[str, str]) -> dict[str, str]:
-    """Select the headers for a request that is forwarded without conversion, from those that `received` returned."""
+    """Select the headers for a request that is forwarded without conversion.
+
+    `headers`: those that `received` returned.
+    """
     return {**given, "accept-encoding": "identity"}
 
 
@@ -143,8 +148,8 @@ def converted_headers(given: Mapping[str, str], dialect: str, slot: Sequence[str
 def answered(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the response headers that may be forwarded.
 
-    Headers for the length and encoding of the body are omitted. Repeated headers are joined, which is how a client
-    would read them without the proxy (RFC 9110 5.3).
+    Headers for the length and encoding of the body are omitted. Repeated headers are joined. Without the proxy, a
+    client would combine them in the same way (RFC 9110, section 5.3).
     """
     made: dict[str, str] = {}
     for name, value in _passing(headers, _RESPONSE):

@@ -70,7 +70,7 @@ def origin_of(text: str) -> str | None:
     >>> origin_of("app.example"), origin_of("https://app.example/path")
     (None, None)
     """
-    if text == "null":  # sent by browsers for pages without an origin, such as local files
+    if text == "null":  # browsers send this origin for pages that have none, such as local files
         return text
     try:
         parts = urlsplit(text)
@@ -108,9 +108,9 @@ def resolved(host: str) -> frozenset[str]:
 
 
 def is_local(address: str) -> bool:
-    """Return True if an address belongs to this machine, that is, if it can be bound.
+    """Return True if an address belongs to this machine, which means that a socket can be bound to it.
 
-    This includes the unspecified address.
+    The unspecified address counts as an address of this machine.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:

@@ -17,8 +17,8 @@ LEVELS: Final[tuple[str, ...]] = get_args(Level)
 
 
 def configure(form: Format, level: Level = "info") -> None:
-    """Log to standard error: streamweld's records from this level on, and all others, including the server's, from
-    WARNING on.
+    """Log to standard error: streamweld's records of this level or higher, and all other records of level WARNING or
+    higher.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter(form))

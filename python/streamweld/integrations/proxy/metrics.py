@@ -1,6 +1,6 @@
 """`/metrics`: Prometheus counters, updated once per exchange and never per event.
 
-Labels have few possible values, all from fixed sets. No value comes from a client, an upstream or a model.
+Each label has only a few possible values, all from a fixed set. No value comes from a client, an upstream or a model.
 """
 
 from __future__ import annotations

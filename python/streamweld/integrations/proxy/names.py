@@ -1,7 +1,7 @@
 """Remove `event:` names that the client's API does not define.
 
-Otherwise, an upstream could trigger arbitrary event handlers in the client. The data of such an event is passed on
-without a name. This module examines only lines, not payloads.
+An upstream could otherwise trigger arbitrary event handlers in the client. If the name of an event is removed, its data
+is still passed on. This module examines the lines of the stream, but does not parse payloads.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _foreign(dialect: str) -> re.Pattern[bytes]:
     known = [name for location in _LISTS for name in facts.get(location, ())] + list(_OWN[dialect])
     words = "|".join([re.escape(name).replace(r"\*", r"[\w.]*") for name in known])
     # In event streams, lines end with LF, CR or CRLF, and a BOM may precede the first line. The pattern starts with a
-    # literal that `re` can search for quickly; the lookbehinds are checked only where the literal is found.
+    # literal, which `re` finds quickly. The lookbehinds are checked only where the literal occurs.
     start = r"event:(?:(?<=[\r\n]event:)|(?<=\Aevent:)|(?<=\A\xef\xbb\xbfevent:))"
     line = rf"{start}[ ]?+(?!(?:{words})[\r\n])[^\r\n]*(?:\r\n|\r|\n)"
     return re.compile(line.encode("latin-1"), re.ASCII)

@@ -41,7 +41,7 @@ class Prepared:
 
 
 def prepared(body: bytes, dialect: str | None, path: str, query: str, config: ProxyConfig) -> Prepared:
-    """Read a request, and convert it if the upstream has another dialect or is a gateway with its own rules.
+    """Parse a request, and convert it if the upstream has another dialect or is a gateway with its own rules.
 
     Args:
         body: the body, as the client sent it.
@@ -62,7 +62,7 @@ def prepared(body: bytes, dialect: str | None, path: str, query: str, config: Pr
         raise Refusal(400, "invalid_body", "the request's body must be a JSON object")
     requested = cast("dict[str, Any]", request)
     stream = routes.is_stream(dialect, requested, path, query)
-    named = routes.model_of(path)  # also for Claude on Vertex AI, whose bodies do not contain the model
+    named = routes.model_of(path)  # also needed for Claude on Vertex AI, where the body does not contain the model
     model = requested.get("model") if named is None else named
     model = model if isinstance(model, str) else None
     tools: Tools | None = declared_tools(requested) if config.reading.text_calls == "promote" else _names(requested)
@@ -77,7 +77,7 @@ def prepared(body: bytes, dialect: str | None, path: str, query: str, config: Pr
     fields = translated(given, cast("ProxyDialect", dialect), config, stream=stream)
     payload = fields.payload
     own = routes.of_gateway(config.gateway, config.to)
-    if own is not None or config.to == "gemini":  # the model is in the path
+    if own is not None or config.to == "gemini":  # this API expects the model in the path
         payload = {name: value for name, value in payload.items() if name != "model"} | (own or {}).get("body", {})
     made = body if payload == requested else orjson.dumps(payload)
     return Prepared(

@@ -1,6 +1,6 @@
 """Error bodies: the proxy's own errors, and upstream errors converted to another API's format.
 
-A refusal is always JSON. It never quotes an upstream body that is not an API error.
+A refusal is always JSON. A refusal never quotes an upstream body, unless that body is an API error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SHOWN: Final = 1000
 class Refusal(Exception):
     """Raised to end a request before a response has started.
 
-    It has a status, a code that streamweld defines, a message without payload data, and headers.
+    The exception has a status, a code that streamweld defines, a message without payload data, and headers.
     """
 
     def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -55,7 +55,7 @@ def refusal_body(dialect: str | None, status: int, code: str | None, message: st
 def converted_error(dialect: str, status: int, body: bytes | bytearray) -> bytes:
     """Convert an upstream's error to another API's format.
 
-    The message and code are kept; the type follows from the status.
+    The message and code are kept. The status determines the error type.
     """
     try:
         given_value: Any = orjson.loads(body)

@@ -1,7 +1,7 @@
 """Transfer a response from the upstream to the client, through a converter or unchanged.
 
-It records when the upstream last sent data and when the client last accepted data, so that the caller can end stalled
-transfers.
+A `Relay` records when the upstream last sent data and when the client last accepted data, so that the caller can end
+stalled transfers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Relay:
     """The transfer of one response.
 
     Args:
-        answer: the upstream's response, whose head has arrived.
+        answer: the upstream's response; its status and headers have arrived.
         send: the ASGI function that sends to the client.
         done: the record of the exchange, which is updated during the transfer.
         config: the configuration, which sets the stall timeouts and the maximum number of bytes.
@@ -62,7 +62,7 @@ class Relay:
         self._event_at = self._sent_at = time.monotonic()
         self._sending = False
         self._stopping = False
-        self._is_waiting = False  # for the upstream, after the output for all of its bytes was sent
+        self._is_waiting = False  # all output so far was sent, and the upstream has not sent more
         self.is_delivered: bool = False
         """Whether the transfer was canceled after the client had received the whole stream, with its terminal marker.
         """
@@ -80,8 +80,8 @@ class Relay:
         the transport is reported to the converter.
 
         Raises:
-            Refusal: if the response does not contain any part of a stream and nothing was sent. An error status makes
-                the client retry or report the failure; an empty stream would not.
+            Refusal: if the response does not contain any part of a stream and nothing was sent. A client retries or
+                reports an error status, but would accept an empty stream.
         """
         inflater, pace = inflater_of(self._answer, self._config.limits), Pace()
         pieces = self._recorded(plain_pieces(self._answer, inflater, self._exchange, pace), recorder)
@@ -119,8 +119,8 @@ class Relay:
     async def pass_through(self, status: int, headers: dict[str, str]) -> None:
         """Send every byte unchanged.
 
-        If the body is truncated or too long, it is not terminated properly, so that the client can detect that it is
-        incomplete.
+        If the body is truncated or too long, the response is not terminated properly, so that the client can detect
+        that it is incomplete.
         """
         self._begin(status, headers)
         done, pace = self._exchange, Pace()
@@ -137,7 +137,7 @@ class Relay:
                 raise Refusal(502, "upstream_cut", "the upstream's response was truncated") from None
             done.outcome, done.fault = "fault", str(error)
             return
-        html = done.dialect is not None and plain(headers.get("content-type")) == _HTML  # an API responds with JSON
+        html = done.dialect is not None and plain(headers.get("content-type")) == _HTML  # an API would send JSON
         done.outcome = "upstream_error" if html or status >= _ERRORS else "complete"
         await self._pass(b"", more=False)
 
@@ -159,8 +159,10 @@ class Relay:
         self._answer.close()
 
     def stop(self) -> None:
-        """Close the upstream connection because the proxy is stopping: the client still gets an error, but the
-        recording does not report a failure of the upstream."""
+        """Close the upstream connection because the proxy is stopping.
+
+        The client still gets an error, but the recording does not report a failure of the upstream.
+        """
         self._stopping = True
         self.leave()
 
@@ -186,7 +188,10 @@ class Relay:
                 recorder.end(how)
 
     def _begin(self, status: int, headers: dict[str, str]) -> None:
-        """Store the head, which is sent with the first bytes. Until then, an error can be sent instead."""
+        """Store the status and headers, which are sent with the first bytes of the body.
+
+        Until then, an error can be sent instead.
+        """
         self._head = (status, [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()])
 
     async def _pass(self, body: bytes, *, more: bool = True) -> None:
@@ -208,7 +213,7 @@ class Relay:
     async def _keep_alive(self) -> None:
         """Send a comment if input arrives but no output can be sent yet.
 
-        Otherwise, a read might time out in the client. Comments do not count as events.
+        Without a comment, a read might time out in the client. Comments do not count as events.
         """
         event_at = self._event_at
         await self._pass(KEEP_ALIVE)
@@ -229,7 +234,8 @@ class Relay:
 def _told_of_stop(rest: bytes) -> bytes:
     """Return the last bytes of a truncated stream, with an error whose reason is that the proxy is stopping.
 
-    Only the error contains this member outside of a string, where quotes are escaped, so the model's output stays.
+    The replaced text contains quotation marks. Quotation marks in the model's output are escaped, so only the error can
+    match.
     """
     return rest.replace(_TRUNCATED, _STOPPED)
 
@@ -262,7 +268,7 @@ def _outcome(converter: StreamConverter, config: ProxyConfig) -> tuple[Outcome, 
         return "fault", type(fault).__name__
     if not config.reads_on:
         return "complete", None
-    # The policy reports a truncation in the response instead of raising.
+    # With this policy, the response reports the truncation, and no exception is raised.
     match converter.response.completeness:
         case "complete":
             return "complete", None

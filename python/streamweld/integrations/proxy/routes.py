@@ -61,7 +61,7 @@ def of_gateway(gateway: str | None, dialect: str) -> Mapping[str, Any] | None:
 
 
 def model_of(path: str) -> str | None:
-    """Return the model in a Gemini API path, or None if there is none.
+    """Return the model in a Gemini API path, or None if the path does not contain one.
 
     >>> model_of("/v1beta/models/gemini-3:streamGenerateContent"), model_of("/v1/messages")
     ('gemini-3', None)
@@ -73,7 +73,7 @@ def model_of(path: str) -> str | None:
 def is_safe(path: str) -> bool:
     """Return True if an unescaped path does not contain `..`, another host or invisible characters.
 
-    The URL for such a path is always below the upstream's URL.
+    For a safe path, the resulting URL is always below the upstream's URL.
 
     >>> is_safe("/v1/models"), is_safe("/v1/../admin"), is_safe("//evil.example/"), is_safe("http://evil.example/")
     (True, False, False, False)
@@ -114,7 +114,7 @@ def request_path(path: str, raw: bytes | None, root: str = "") -> tuple[str, str
 
 
 def target_of(upstream: str, path: str, query: str = "") -> str:
-    """Return the upstream URL for an escaped path. `is_safe` must be true for the unescaped path.
+    """Return the upstream URL for an escaped path. The caller must have checked the unescaped path with `is_safe`.
 
     >>> target_of("https://gateway.example/api/v1/", "/v1/chat/completions")
     'https://gateway.example/api/v1/chat/completions'

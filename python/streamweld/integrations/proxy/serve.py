@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = ["HeadTimeout", "serve"]
 
-# Seconds for which an idle connection is kept open. This is longer than connection pools and load balancers keep idle
-# connections by default (at most 60 seconds), because a POST that is sent while the server closes the connection is
-# lost, and a client must not retry it (RFC 9110 9.2.2). nginx uses the same value.
+# Seconds for which an idle connection is kept open. The value must exceed the time for which connection pools and load
+# balancers keep idle connections by default (at most 60 seconds). With a shorter time, the server might close a
+# connection while a client sends a POST. That request would be lost, and a client must not retry it (RFC 9110, section
+# 9.2.2). nginx uses the same value.
 _KEEP_ALIVE: Final = 75
 HEAD_SECONDS: Final = 60.0
 """Number of seconds in which the head of a request must be complete, counted from the connection or the first byte of
@@ -48,10 +49,10 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
 
     Args:
         config: the configuration of the proxy.
-        host, port: the address to listen on; port 0 selects a free port. Requests may use this host in their `Host`
-            header.
-        grace: how many seconds open streams have to finish after the server is stopped. After that, streams end as if
-            they were truncated, and requests without a response are refused.
+        host, port: the address to listen on; port 0 selects a free port. The `Host` header of a request may contain
+            this host.
+        grace: how many seconds open streams have to finish after the server is stopped. After the grace period, streams
+            end as if they were truncated, and requests without a response are refused.
         ready: called with the address as soon as connections are accepted.
 
     Raises:
@@ -74,8 +75,8 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
         config = replace(config, allow_hosts=(*config.allow_hosts, host))
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family, backlog=2048) as listening:
-        # asyncio sets TCP_NODELAY only for sockets with an explicit protocol. Without it, a small event waits for the
-        # ACK of the previous event.
+        # asyncio sets TCP_NODELAY only for sockets with an explicit protocol. Without TCP_NODELAY, a small event waits
+        # for the ACK of the previous event.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         name, number = listening.getsockname()[:2]
 
@@ -92,11 +93,11 @@ def serve(config: ProxyConfig, host: str, port: int, *, grace: int, ready: Calla
             started,
             uvicorn.Config(
                 create_app(config),
-                http=HeadTimeout,  # not httptools, which uvicorn prefers: it accepts requests that h11 rejects
+                http=HeadTimeout,  # uvicorn prefers httptools, which accepts requests that h11 rejects
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                proxy_headers=False,  # no trusted proxy is configured
+                proxy_headers=False,  # no proxy is trusted, so forwarded headers are ignored
                 lifespan="on",
                 ws="none",
                 timeout_graceful_shutdown=grace,
@@ -125,7 +126,7 @@ class _Server(uvicorn.Server):
         self._started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # Logged here and not in `handle_exit`, which may interrupt another write to standard error.
+        # Do not log in `handle_exit`, because that method may interrupt another write to standard error.
         LOGGER.info("stopping", extra={"facts": {"grace": self.config.timeout_graceful_shutdown}})
         uvicorn_log = logging.getLogger("uvicorn.error")
         uvicorn_log.addFilter(_lower_cancellation)
@@ -144,7 +145,8 @@ class _Server(uvicorn.Server):
 def _lower_cancellation(record: logging.LogRecord) -> bool:
     """Lower the level of uvicorn's record about cancelled requests from ERROR to INFO.
 
-    It is not an error that streams are open when the grace period ends: each of them ends with an error of its API.
+    Streams may be open when the grace period ends. The server handles this case: each stream ends with an error of its
+    API.
     """
     if record.levelno == logging.ERROR and "timeout graceful shutdown exceeded" in str(record.msg):
         record.levelno, record.levelname = logging.INFO, logging.getLevelName(logging.INFO)
@@ -152,23 +154,23 @@ def _lower_cancellation(record: logging.LogRecord) -> bool:
 
 
 class HeadTimeout(H11Protocol):
-    """Closes connections whose request head does not arrive in time, or whose response ends before the request body has
-    arrived.
+    """Closes a connection if the headers of a request do not arrive in time, or if the response ends before the request
+    body has arrived.
 
-    uvicorn limits only the idle time after a response. A client could keep any number of connections open by never
-    sending a request, or by sending a body that nothing reads. While a body is being read, the timeouts of
-    `ProxyConfig` apply instead.
+    uvicorn limits only the idle time after a response. Without this class, a client could keep any number of
+    connections open by never sending a request, or by sending a body that the server does not read. While a body is
+    being read, the timeouts of `ProxyConfig` apply instead.
     """
 
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the time limit for receiving the first request head."""
+        """Start the time limit for receiving the headers of the first request."""
         super().connection_made(transport)
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """Read the data. The limit starts with the first byte of a head, and later bytes do not extend it."""
+        """Read the data. The time limit starts with the first byte of the headers, and later bytes do not extend it."""
         super().data_received(data)
         self._watch()
 
@@ -213,7 +215,7 @@ def _leads_back(upstream: str, addresses: frozenset[str], port: int) -> bool:
         return False
     try:
         requested = resolved(parts.hostname or "")
-    except OSError:  # the network is not available yet, or the name does not exist; the first request reports the error
+    except OSError:  # no network yet, or the name does not exist; the first request reports the error
         return False
     if addresses & _EVERY_ADDRESS:
         return any(is_local(address) for address in requested)

@@ -28,10 +28,11 @@ __all__ = ["Translated", "translated"]
 
 _POLICY: Final = RequestPolicy(vital="raise")
 _SHOWN: Final = 300
-# Member names that may be written into a log; a client can use any name.
+# Only member names that match this pattern are logged, because a client can send any name.
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}", re.ASCII)
 _MOST_DROPPED: Final = 20
-# Members that the proxy handles. In the Gemini API, for example, the endpoint selects streaming.
+# Members that the proxy itself handles. For example, the Gemini API has no `stream` member, because the endpoint
+# selects streaming.
 _OWN: Final = frozenset({"stream", "include_usage"})
 
 

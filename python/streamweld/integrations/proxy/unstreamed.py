@@ -56,17 +56,20 @@ def _payloads(stream: bytes) -> Iterator[dict[str, Any]]:
 
 
 class _Texts:
-    """Texts that arrive in pieces. Each text belongs to a member of an object. They are joined once, at the end."""
+    """Texts that arrive in pieces.
+
+    Each text is the value of a member of an object. The pieces of all texts are joined once, at the end.
+    """
 
     def __init__(self) -> None:
         self._pieces: dict[tuple[int, str], tuple[dict[str, Any], list[str]]] = {}
 
     def add(self, owner: dict[str, Any], name: str, piece: str) -> None:
-        """Append to the text `owner[name]`; the member's current value is the beginning of the text."""
+        """Append a piece to the text `owner[name]`. The member's current value is the beginning of the text."""
         found = self._pieces.get((id(owner), name))
         if found is None:
             found = self._pieces[id(owner), name] = (owner, [owner.get(name) or ""])
-            owner[name] = ""  # this adds the member now, so that members stay in the order in which their texts began
+            owner[name] = ""  # add the member now, so that members are in the order in which their texts began
         found[1].append(piece)
 
     def join(self) -> None:
@@ -129,7 +132,7 @@ def _anthropic(events: Iterator[dict[str, Any]]) -> dict[str, Any]:
                 delta, block = event["delta"], made["content"][event["index"]]
                 if delta["type"] == "input_json_delta":
                     inputs.setdefault(event["index"], []).append(delta["partial_json"])
-                else:  # text, thinking or signature: the part's member has the same name
+                else:  # text, thinking or signature, which is also the name of the part's member
                     name = delta["type"].removesuffix("_delta")
                     texts.add(block, name, delta[name])
             case "message_delta":

@@ -43,7 +43,7 @@ _BROKEN: Final = (ClientError, OSError, TimeoutError, HttpProcessingError)
 _READ: Final = 65_536
 
 # Seconds for which an idle connection may be reused. By default, uvicorn and Node close idle connections after five
-# seconds, and a POST that is sent while the server closes the connection is lost.
+# seconds. A POST that is sent while the server closes the connection would be lost.
 _IDLE: Final = 4
 
 
@@ -57,7 +57,8 @@ class UpstreamCutError(Exception):
 class _Connector(TCPConnector):
     """Connector that reuses a connection only if the upstream has not sent anything after its last response.
 
-    Otherwise, such bytes would become the response to the next request, which may come from another client.
+    Without this check, such bytes would be read as the response to the next request, which may come from another
+    client.
     """
 
     def __init__(self) -> None:
@@ -84,8 +85,10 @@ class _Connector(TCPConnector):
 
 
 def open_session(config: ProxyConfig) -> ClientSession:
-    """Create the HTTP session of one proxy. It has timeouts for connecting and for each read, but no overall
-    timeout."""
+    """Create the HTTP session of one proxy.
+
+    The session has timeouts for connecting and for each read, but no overall timeout.
+    """
     return ClientSession(
         connector=_Connector(),
         cookie_jar=DummyCookieJar(),
@@ -93,14 +96,14 @@ def open_session(config: ProxyConfig) -> ClientSession:
         auto_decompress=False,  # a small chunk may inflate to 64 MiB, so `_inflate` decompresses in slices
         skip_auto_headers=("user-agent", "accept", "content-type"),
         trust_env=False,
-        read_bufsize=_READ,  # per stream; at most twice this many bytes are buffered
+        read_bufsize=_READ,  # for each stream, at most twice this many bytes are buffered
     )
 
 
 async def ask(
     session: ClientSession, method: str, url: str, headers: dict[str, str], body: bytes | None
 ) -> ClientResponse:
-    """Send a request and return the upstream's response as soon as its head has arrived.
+    """Send a request, and return the upstream's response as soon as its status and headers have arrived.
 
     Raises:
         Refusal: 502 or 504 if there is no response, or if its status is invalid or a redirect. Redirects are neither
@@ -119,7 +122,8 @@ async def ask(
     if 300 <= answer.status < 400 and answer.status != 304:
         answer.close()
         raise Refusal(502, "upstream_redirect", f"the upstream answered with a redirect ({answer.status})")
-    # RFC 9110 15: other statuses are invalid. 1xx is unexpected, because the request did not ask to switch protocols.
+    # RFC 9110, section 15: statuses outside 100 to 599 are invalid. A 1xx status is unexpected, because the request did
+    # not ask to switch protocols.
     if not 200 <= answer.status < 600:
         answer.close()
         raise Refusal(502, "upstream_status", f"the upstream answered with an invalid status ({answer.status})")

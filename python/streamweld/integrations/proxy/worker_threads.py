@@ -24,12 +24,12 @@ _BLANK: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 async def in_thread(size: int, work: Callable[[], _T]) -> _T:
     """Return the result of `work`, which runs in a worker thread if its input is large.
 
-    If the task is canceled in the meantime, it still waits for the thread, so that the task and the thread never use
-    the same objects at the same time.
+    If the task is canceled while the thread runs, the task still waits for the thread, so that both never use the same
+    objects at the same time.
 
     Args:
         size: the size of the input, in bytes.
-        work: the function to call; it must not change anything that the event loop uses.
+        work: the function to call, which must not change any object that the event loop uses.
     """
     if size <= LARGE:
         return work()
@@ -46,16 +46,16 @@ async def in_thread(size: int, work: Callable[[], _T]) -> _T:
 class ConverterTask:
     """A converter that is fed from an event loop.
 
-    Input is fed in slices, between which other tasks run. An event larger than a slice cannot be split: the slice that
-    completes it is fed in a worker thread. The end of a long stream is also handled in a worker thread, because it may
-    have to close many items.
+    The input is fed in slices, so that other tasks can run in between. An event larger than a slice is decoded in one
+    step, so the slice that completes the event is fed in a worker thread. The end of a long stream is also handled in a
+    worker thread, because it may have to close many items.
     """
 
     __slots__ = ("_pending", "_total", "converter")
 
     def __init__(self, converter: StreamConverter) -> None:
         self.converter: StreamConverter = converter
-        self._pending = 0  # upper bound on the number of bytes since the last complete event
+        self._pending = 0  # maximum number of bytes that may have arrived since the last complete event
         self._total = 0  # number of bytes
 
     async def feed(self, part: bytes) -> bytes:
@@ -79,7 +79,7 @@ class ConverterTask:
     async def ends_complete(self) -> bool:
         """Return True if the stream has its terminal marker and the converter has returned all of its output.
 
-        If the marker was read, the input is ended, because only the end shows whether output is missing.
+        If the marker was read, this method ends the input, because only then is all output known.
         """
 
         def work() -> bool:

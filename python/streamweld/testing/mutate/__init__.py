@@ -4,8 +4,8 @@
     broken = OPERATORS["index_is_a_string"](stream)
     broken = chain(stream, ["index_is_a_string", "success_envelope", "comments"])
 
-An operator returns a new stream, which includes the contents that a correct reader finds in it. It returns None if it
-does not apply.
+An operator returns a new stream together with the contents that a correct reader finds in it, or None if the operator
+does not apply to the stream.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
     "random_chain",
 ]
 
-_MODULES = (chat_calls, chat, responses, anthropic, others, framing)  # importing them registers their operators
+_MODULES = (chat_calls, chat, responses, anthropic, others, framing)  # importing a module registers its operators
 
 
 @cache
@@ -81,8 +81,8 @@ def every_operator(*streams: Stream, seed: int = 0, keep_calls: bool = False) ->
     Args:
         *streams: conformant streams of one dialect.
         seed: the seed for the operators' random choices.
-        keep_calls: skip operators that replace names or arguments, or that add calls of other tools. An agent
-            then runs only calls that are in the given streams, or fewer if a stream is truncated.
+        keep_calls: skip operators that replace names or arguments, or that add calls of other tools. An agent that
+            reads the results runs only calls that are in the given streams, or fewer if a stream is truncated.
     """
     for operator in operators_for(streams[0].dialect):
         for stream in streams:

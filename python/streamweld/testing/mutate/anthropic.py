@@ -204,7 +204,7 @@ def one_id_for_all_calls(_: Random, stream: Stream) -> Stream | None:
     """All calls have the same id."""
     if not stream.calls or len({str(value_of(call)) for call in stream.calls}) < len(stream.calls):
         return None
-    # An empty object may be a placeholder for arguments that follow.
+    # An empty object may also be a placeholder for arguments that follow.
     if any(value_of(call) == {} for call in stream.calls):
         return None
 

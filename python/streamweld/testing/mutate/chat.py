@@ -53,7 +53,7 @@ def _each_choice(
 def _each_chunk(name: str, about: str, change: Callable[[dict[str, Any], int, Stream], Any], aspect: Any) -> None:
     """Register an operator that changes each chunk.
 
-    `change` receives the number of the chunk, and may return a different chunk.
+    `change` receives the chunk and its number, and may return a different chunk.
     """
 
     def run(_: Random, stream: Stream) -> Stream:
@@ -251,7 +251,7 @@ def _deltas(
 ) -> None:
     """Register an operator that changes each delta for texts of these kinds.
 
-    It applies if there is at least one such delta.
+    The operator applies if there is at least one such delta.
     """
 
     def run(_: Random, stream: Stream) -> Stream | None:
@@ -387,7 +387,7 @@ def last_text_on_finish(_: Random, stream: Stream) -> Stream | None:
     if last is None:
         return None
     piece = stream.frames[last].piece
-    if stream.expected.text == 2 * piece:  # a reader would mistake it for a repetition of the complete text
+    if stream.expected.text == 2 * piece:  # a reader would treat this piece as a repetition of the complete text
         return None
 
     def move(data: Any, frame: Frame) -> None:
@@ -412,7 +412,7 @@ def answer_restarts(_: Random, stream: Stream) -> Stream | None:
     return replace(stream.but(inserted(stream, 0, *first)), options=options)
 
 
-# Thinking tags inside the content, which the policy `inline_reasoning` recognizes
+# Operators that put thinking tags into the content; readers need the policy `inline_reasoning`
 
 
 def _tagged(stream: Stream, pieces: list[str], **expected: Any) -> Stream | None:
@@ -648,7 +648,7 @@ def finish_with_the_last_delta(_: Random, stream: Stream) -> Stream | None:
     choice, end = choice_of(last.data), choice_of(finish.data)
     if choice is None or end is None or end["delta"] or not ("tool_calls" in choice["delta"] or last.piece):
         return None
-    # A reader would mistake it for a repetition of the complete text.
+    # A reader would treat this text as a repetition of the complete text.
     if last.piece and stream.expected.text == 2 * last.piece:
         return None
     data = clone(finish.data)

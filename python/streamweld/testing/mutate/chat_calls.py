@@ -123,14 +123,14 @@ def _shaped(
 
 
 def _again(entry_: Entry, call: Call, name: Any = None, identity: Any = None, **more: Any) -> None:
-    """Set the id and name of an element to those of the call, or to the given ones."""
+    """Set the id and name of an element to the given values or, by default, to those of the call."""
     entry_["id"] = call.id if identity is None else identity
     entry_["function"]["name"] = call.name if name is None else name
     entry_.update(more)
 
 
 def _later(change: Callable[[Entry, int, int, Call], None]) -> Callable[[Entry, int, int, Call], None]:
-    """Restrict a change to the elements after the header of a call."""
+    """Apply a change only to the elements after the header of a call."""
 
     def run(entry_: Entry, k: int, n: int, call: Call) -> None:
         if n:
@@ -818,7 +818,7 @@ def name_with_the_first_arguments(_: Random, stream: Stream) -> Stream | None:
 
 @operator("chat", aspect="finish", effect="calls")
 def header_alone_then_done(_: Random, stream: Stream) -> Stream | None:
-    """The last call is truncated after its header, and `[DONE]` follows without a finish reason. It must not be run.
+    """The last call is truncated after its header and must not be run; `[DONE]` follows without a finish reason.
 
     A header with `{}` may also be a truncated placeholder, so every other call has arguments.
     """

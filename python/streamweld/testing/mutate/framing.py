@@ -153,7 +153,7 @@ def done_without_data(_: Random, stream: Stream) -> Stream | None:
 def no_blank_line_at_the_end(_: Random, stream: Stream) -> Stream | None:
     """The last event is not followed by a blank line."""
     last = stream.frames[-1]
-    if last.raw is not None:  # the last frame is not a complete event
+    if last.raw is not None:  # an operator has already truncated the last event
         return None
     return stream.but([*stream.frames[:-1], replace(last, raw=last.encode().rstrip(b"\r\n"))])
 
@@ -164,7 +164,7 @@ def event_cut_and_glued(rng: Random, stream: Stream) -> Stream | None:
     texts = [at for at, f in enumerate(stream.frames) if f.part is not None and isinstance(stream.parts[f.part], Text)]
     if not texts:
         return None
-    at = rng.choice(texts)  # only text, finish reason and usage are salvaged from an event after a truncated one
+    at = rng.choice(texts)  # readers salvage only text, finish reason and usage after a truncated event
     cut = Frame("", raw=b'data: {"choices":[{"index":0,"delta":{"con')
     return stream.but(inserted(stream, at, cut))
 

@@ -34,8 +34,8 @@ class Operator:
     Attributes:
         name: a stable name.
         about: a one-sentence description.
-        dialects: the dialects that it applies to.
-        aspect: the aspect of the stream that it changes.
+        dialects: the dialects that the operator applies to.
+        aspect: the aspect of the stream that the operator changes.
         effect: what it changes in the contents that a correct reader finds: `nothing`, `calls`, `ids`, `truncated`, …
         opaque: True if the contents that remain after a truncation cannot be derived from the frames.
         certain: False if the bytes do not determine the correct result. A reader may then return another result if it
@@ -59,11 +59,11 @@ class Operator:
             seed: selects the place of the change, if there are several.
 
         Raises:
-            UsageError: if `stream` is anything else, such as a recording, whose right result is not known.
+            UsageError: if `stream` is anything else, such as a recording, whose correct result is not known.
 
         Returns:
-            The new stream, or None if the operator does not apply, because the stream has another dialect or lacks what
-            the operator changes.
+            The new stream, or None if the operator does not apply because the stream has another dialect or does not
+            contain what the operator changes.
         """
         if not isinstance(cast("object", stream), Stream):
             raise UsageError(f"an operator changes a stream of `build`, whose calls and text are known, not {stream!r}")
@@ -73,7 +73,7 @@ class Operator:
             return None
         made = self.run(random.Random(f"{self.name} {seed}"), stream)  # noqa: S311 (not for secrets)
         if made is None or (stream.options and made.options != stream.options):
-            return None  # a stream has only one policy
+            return None  # a stream can have only one policy
         return replace(made, operators=(*stream.operators, self.name), opaque=stream.opaque or self.opaque)
 
 
@@ -142,7 +142,7 @@ def changed(stream: Stream, change: Callable[[Any, Frame], Any]) -> list[Frame]:
 
 
 def inserted(stream: Stream, at: int, *frames: Frame) -> list[Frame]:
-    """Return the frames, with other frames inserted before the frame with number `at`."""
+    """Return the frames, with other frames inserted before the frame at index `at`."""
     out = list(stream.frames)
     out[at:at] = frames
     return out

@@ -38,7 +38,7 @@ def _each(
 ) -> None:
     """Register an operator that changes each event of a stream without repeated call ids.
 
-    If `calls` is not None, the operator applies only to streams with calls.
+    If `calls` is set, the operator applies only to streams with calls.
     """
 
     def run(_: Random, stream: Stream) -> Stream | None:
@@ -82,7 +82,7 @@ def _call_of(frame: Frame, stream: Stream) -> Call | None:
 
 
 def _output(data: Any) -> list[dict[str, Any]]:
-    """Return the final items, which another operator may have removed."""
+    """Return the items in the terminal event; another operator may have removed them."""
     return data["response"].get("output", []) if kind_of(data) in {"completed", "incomplete"} else []
 
 

@@ -68,6 +68,13 @@ enum Trust {
     Checked,
 }
 
+/// Checks that a text is one complete JSON document, without collecting its values.
+pub(crate) fn validate(text: &str, max_depth: Option<u64>) -> Scan<()> {
+    let mut scanner = Scanner::new(text, max_depth);
+    scanner.skip()?;
+    scanner.finish()
+}
+
 /// Minimum length of text for which calling `has_no_control_chars` first is worthwhile.
 const LONG: usize = 512;
 

@@ -33,10 +33,10 @@ def allowed(backend: str, stage: str) -> int:
     return limit + MIB + PIECE + PAGE
 
 
-def measured(backend: str, stage: str, *fillers: str) -> list[list[str]]:
+def measured(backend: str, stage: str, *arguments: str) -> list[list[str]]:
     """The rows that `tests.support.load.fillers` prints."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.support.load.fillers", backend, stage, *fillers],
+        [sys.executable, "-m", "tests.support.load.fillers", backend, stage, *arguments],
         cwd=ROOT,
         env=os.environ,
         capture_output=True,
@@ -58,6 +58,27 @@ def test_fillers(backend: str, stage: str) -> None:
         f"{' '.join(row)} > {allowed(backend, stage)}"
         for row in rows
         if int(row[3]) > allowed(backend, stage) or not (row[2] in RAISED or row[2].startswith(NAMED))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+# At the end of the input, what a stage has kept is read once more: a second copy of it, and for the Python backend the
+# values of one JSON document.
+AT_THE_END = {"native": 2, "pure": 16}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("stage", ("parser", "same", "auto_to_chat") if FULL else ("same",))
+def test_fillers_that_are_cut(backend: str, stage: str) -> None:
+    names = () if FULL else ("documents_in_a_document", "document_lines", "members_of_a_document")
+    rows = measured(backend, stage, "--cut", *names)
+    assert [row[0] for row in rows] == [name for name in names or FILLERS for _ in range(2)]
+    most = AT_THE_END[backend] * LIMIT[backend] + MIB
+    allowed_rules = {*RAISED, "truncated"}
+    wrong = [
+        f"{' '.join(row)} > {most}"
+        for row in rows
+        if int(row[3]) > most or not (row[2] in allowed_rules or row[2].startswith(NAMED))
     ]
     assert not wrong, "\n".join(wrong)
 

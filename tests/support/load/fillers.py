@@ -1,8 +1,9 @@
 """Filler: input that an upstream can send without any content, and the memory that each stage uses for it.
 
-`python -m tests.support.load.fillers BACKEND STAGE [FILLER ...]`
+`python -m tests.support.load.fillers [--cut] BACKEND STAGE [FILLER ...]`
 prints one line per filler: its name, the exception, and the peak memory growth. Each filler runs in its own process, so
-that it cannot reuse memory that another filler freed.
+that it cannot reuse memory that another filler freed. With `--cut`, the input ends just below the limit, so that the
+stage has to read all that it has kept.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ FILLERS: dict[str, tuple[bytes, bytes]] = {
     "endless_array": (b'[{"a":"', b"x"),
     "closed_brackets_in_an_array": (b'[{"a":"', b"}]\n"),
     "lists_in_an_unknown_member": (b'data: {"choices":[],"x":[', b"[],"),
+    "members_of_a_document": (b'data: {"choices":[]', b',"x":1'),
     "depth": (b'data: {"choices":[],"x":', b"["),
 }
 if NIGHTLY:
@@ -183,7 +185,8 @@ def frames(limits: Limits, backend: str) -> Callable[[bytes], object]:
 
 
 def parser(limits: Limits, _: str) -> Callable[[bytes], object]:
-    return sw.StreamParser(limits=limits).feed
+    made = sw.StreamParser(limits=limits)
+    return lambda piece: made.feed(piece) if piece else made.close()
 
 
 def converter(target: Any, source: Any = "auto", *, hold: bool = False) -> Any:
@@ -191,7 +194,10 @@ def converter(target: Any, source: Any = "auto", *, hold: bool = False) -> Any:
         made = sw.StreamConverter(source=source, target=target, limits=limits, hold_arguments=hold)
 
         def feed(piece: bytes) -> object:
-            made.feed(piece)
+            if piece:
+                made.feed(piece)
+            else:
+                made.close()
             if made.error is not None:
                 raise made.error
             return None
@@ -210,6 +216,7 @@ def splicer(limits: Limits, _: str) -> Callable[[bytes], object]:
     return StreamSplicer(HEAD + text("there")[:20], limits=limits).feed
 
 
+# Parsers and converters are closed by an empty piece.
 STAGES: dict[str, Callable[[Limits, str], Callable[[bytes], object]]] = {
     "frames": frames,
     "parser": parser,
@@ -235,7 +242,9 @@ def size_of(backend: str, stage: str) -> str:
     return "pure" if stage == "splice" else backend
 
 
-def run(backend: str, stage: str, name: str, *, begun: bool, total: int, limit: int | None = None) -> str:
+def run(
+    backend: str, stage: str, name: str, *, begun: bool, total: int, limit: int | None = None, cut: bool = False
+) -> str:
     """Return the rule of the exception, or `-` if there was none. The exception itself is not returned, because it
     would keep the filler in memory.
     """
@@ -244,46 +253,50 @@ def run(backend: str, stage: str, name: str, *, begun: bool, total: int, limit: 
         feed = STAGES[stage](Limits(max_event_bytes=limit, max_text_bytes=limit), backend)
         try:
             for piece in pieces(name, total, READ[size_of(backend, stage)], begun=begun):
-                feed(piece)
+                if piece:
+                    feed(piece)
+            if cut:
+                feed(b"")
         except StreamError as fault:
             return str(fault.rule)
     return "-"
 
 
-def grown(backend: str, stage: str, name: str, *, begun: bool) -> tuple[str, int]:
+def grown(backend: str, stage: str, name: str, *, begun: bool, cut: bool) -> tuple[str, int]:
     """Return the exception and the memory growth: that of Python objects for the pure backend, that of the process for
     the native backend.
     """
     # Run once before the measurement, because a new process has not mapped all its files yet, and the tables for the
     # ending after an error are loaded only once.
-    run(backend, stage, name, begun=begun, total=64 * KIB)
+    run(backend, stage, name, begun=begun, total=64 * KIB, cut=cut)
     run(backend, stage, name, begun=begun, total=64 * KIB, limit=16 * KIB)
     gc.collect()
-    total = TOTAL[size_of(backend, stage)]
+    total = LIMIT[backend] * 9 // 10 if cut else TOTAL[size_of(backend, stage)]
     if size_of(backend, stage) == "pure" or stage == "check":
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
-        raised = run(backend, stage, name, begun=begun, total=total)
+        raised = run(backend, stage, name, begun=begun, total=total, cut=cut)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return raised, peak - before
     reset_peak()
     before = peak_of_process()
-    raised = run(backend, stage, name, begun=begun, total=total)
+    raised = run(backend, stage, name, begun=begun, total=total, cut=cut)
     return raised, peak_of_process() - before
 
 
-def main(backend: str, stage: str, *names: str) -> None:
+def main(backend: str, stage: str, *names: str, cut: bool = False) -> None:
     todo = [(name, begun) for name in names or FILLERS for begun in (False, True) if not (begun and name in KEPT)]
     for name, begun in todo:  # this process reads nothing: what it freed would count as growth of its children
         sys.stdout.flush()
         child = os.fork()
         if child == 0:
-            raised, size = grown(backend, stage, name, begun=begun)
+            raised, size = grown(backend, stage, name, begun=begun, cut=cut)
             print(name, "begun" if begun else "fresh", raised, size, flush=True)
             os._exit(0)
         os.waitpid(child, 0)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], *sys.argv[3:])
+    given = [argument for argument in sys.argv[1:] if argument != "--cut"]
+    main(*given, cut="--cut" in sys.argv)

@@ -6,13 +6,14 @@ the payload type, and does not depend on dialects, events, or policies.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from streamweld._pure.json.scanner import JsonFault, Payload, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from streamweld._pure.json.scanner import Walked
 
@@ -24,6 +25,9 @@ MARKER = b"[DONE]"
 _FIELDS = (b"data", b"event", b"id", b"retry")
 _FIELD_NAMES = tuple([field + b":" for field in _FIELDS])
 _BOM = b"\xef\xbb\xbf"
+# The end of a document with a field name or a comment directly after it. Searching for it needs no memory; parsing a
+# long document would take many times the memory of its text.
+_FIELD_AFTER_DOCUMENT = re.compile(rb"[}\]][ \t]*(?:data|event|id|retry)?:")
 
 # Maximum number of line endings that may be missing in one payload. If more line endings are missing, they were removed
 # by the program that uses streamweld, not by a gateway.
@@ -50,15 +54,14 @@ def salvage(text: bytes, caps: Caps, has_usable_data: Callable[[object], bool], 
     `has_usable_data` returns whether a document after a broken document contains usable data. `finished`: whether the
     event was terminated; an unfinished event is never plain text.
     """
-    lines = text.split(b"\n")
-    if len(lines) > 1:
-        documents, remainder = _whole_lines(lines, caps)
+    if b"\n" in text:
+        documents, remainder = _whole_lines(text, caps)
         if documents and (remainder is None or count_documents(documents)):
             return Salvaged("json_lines", lines=documents, remainder=remainder)
-        joined = _whole(b"".join(lines), caps)
+        joined = _whole(text.replace(b"\n", b""), caps)
         if joined is not None:
             return Salvaged("lines_joined", documents=(joined,))
-    tails = tuple([tail for tail in _tails(lines, caps) if has_usable_data(tail.value)])
+    tails = tuple([tail for tail in _tails(text, caps) if has_usable_data(tail.value)])
     if tails:
         return Salvaged("recovered_tail", documents=tails)
     if finished and text[:1] not in (b"{", b"["):
@@ -66,14 +69,23 @@ def salvage(text: bytes, caps: Caps, has_usable_data: Callable[[object], bool], 
     return Salvaged("none")
 
 
-def _whole_lines(lines: list[bytes], caps: Caps) -> tuple[tuple[bytes, ...], int | None]:
+def _lines_in(text: bytes) -> Iterator[bytes]:
+    """Yield the lines one by one: a list of short lines would take several times the memory of the text."""
+    start = 0
+    while (end := text.find(b"\n", start)) >= 0:
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
+
+
+def _whole_lines(text: bytes, caps: Caps) -> tuple[tuple[bytes, ...], int | None]:
     """Return the lines before the first broken line, and the offset of that line, or None if no line is broken.
 
     A line is broken if it is not a complete document, the marker, null, or a comment.
     """
     kept: list[bytes] = []
     start = 0
-    for sent in lines:
+    for sent in _lines_in(text):
         line = sent.strip(WHITE)
         if line and line[:1] != b":":
             if line not in (MARKER, b"null") and _whole(line, caps) is None:
@@ -88,18 +100,16 @@ def count_documents(lines: tuple[bytes, ...]) -> int:
     return sum(line != MARKER and line[:1] in (b"{", b"[") for line in lines)
 
 
-def _tails(lines: list[bytes], caps: Caps) -> tuple[Payload, ...]:
-    """Return the complete documents after a broken document: on later lines, and after a `data:` inside a line."""
-    found: list[Payload] = []
+def _tails(text: bytes, caps: Caps) -> Iterator[Payload]:
+    """Yield the complete documents after a broken document: on later lines, and after a `data:` inside a line."""
     broken = False
-    for line in lines:
-        line = line.strip(WHITE)
+    for sent in _lines_in(text):
+        line = sent.strip(WHITE)
         document = _whole(line, caps)
         if document is None:
             document, broken = _glued(line, caps), True
         if document is not None and broken:
-            found.append(document)
-    return tuple(found)
+            yield document
 
 
 def _glued(line: bytes, caps: Caps) -> Payload | None:
@@ -131,7 +141,7 @@ def joined_field(text: bytes, max_depth: int | None) -> int | None:
     No dialect sends a field name directly after a document. A line with both means that the line endings were removed
     before the input reached streamweld.
     """
-    if text[:1] not in (b"{", b"["):
+    if text[:1] not in (b"{", b"[") or _FIELD_AFTER_DOCUMENT.search(text) is None:
         return None
     at = _document_end(text, max_depth)
     if at is None:

@@ -36,6 +36,7 @@ use crate::json::members::Object;
 use crate::json::members::find;
 use crate::json::members::first_item;
 use crate::json::members::string;
+use crate::json::scan::validate;
 use crate::model::config::Config;
 use crate::model::spec;
 use serde_json::Value;
@@ -194,7 +195,7 @@ impl Reader {
         // Check the lengths of the lists before their elements are collected.
         if self.check_lists(text, dialect).is_err() {
             // If the text is not JSON, report the syntax error instead of the exceeded limit.
-            members::document(text, self.max_depth)?;
+            validate(text, self.max_depth)?;
             self.check_lists(text, dialect)?;
         }
         match dialect.shapes() {

@@ -8,7 +8,7 @@ use crate::dialect::Read;
 use crate::dialect::Reader;
 use crate::json::Problem;
 use crate::json::ScanError;
-use crate::json::members;
+use crate::json::scan::validate;
 use crate::sse::decode_utf8;
 
 /// Maximum number of line endings that may be missing in one payload. If more line endings are missing, they were
@@ -205,7 +205,7 @@ pub(crate) fn joined_field(text: &str, reader: Reader) -> Option<usize> {
     // The values inside the document are not used, so no limit on their number applies.
     let at = match text.strip_prefix(MARKER) {
         Some(remainder) => text.len() - remainder.trim_start_matches([' ', '\t']).len(),
-        None => members::document(text, reader.max_depth).err()?.pos,
+        None => validate(text, reader.max_depth).err()?.pos,
     };
     let (document, remainder) = text.split_at_checked(at)?;
     let line = remainder.split('\n').next().unwrap_or_default();
@@ -215,8 +215,7 @@ pub(crate) fn joined_field(text: &str, reader: Reader) -> Option<usize> {
     });
     let begins = begins || (line.starts_with(':') && line.contains("data:"));
     let on_its_line = document.trim_end_matches([' ', '\t']).ends_with(['}', ']']);
-    let is_whole =
-        || trim(document) == MARKER || members::document(document, reader.max_depth).is_ok();
+    let is_whole = || trim(document) == MARKER || validate(document, reader.max_depth).is_ok();
     (begins && on_its_line && is_whole()).then_some(at)
 }
 

@@ -69,6 +69,13 @@ enum Trust {
     Checked,
 }
 
+/// Checks that a text is one complete JSON document, without collecting its values.
+pub(crate) fn validate(text: &str, max_depth: Option<u64>) -> Scan<()> {
+    let mut scanner = Scanner::new(text, max_depth);
+    scanner.skip()?;
+    scanner.finish()
+}
+
 /// Minimum length of a text for which it is faster to call `has_no_control_chars` first.
 const LONG: usize = 512;
 

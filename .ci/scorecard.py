@@ -318,7 +318,7 @@ def page(lines: list[str], steps: list[Step], passed: int, hosted: int, problems
             "",
             "Each row describes a property, the requirement for it, and the figure that was measured at a commit.",
             "`make nightly` measures the figures; `make reliability` writes this page and `reliability.json`.",
-            f"`make reliability` fails if a row has no record, a failing record, or a record older than {MAX_AGE} days.",
+            f"It fails if a row has no record, a failing record, or a record older than {MAX_AGE} days.",
             "A `+` after a commit indicates uncommitted changes. A row in the state *hosted* cannot run on the",
             "maintainers' machine: the given workflow runs it, and this page makes no claim about its result.",
             "",

@@ -134,7 +134,7 @@ INDEX = """# Scoreboard
 
 This page shows the results of other readers on the portable cases of the
 [conformance suite](../conformance.md#the-conformance-suite), version {version}. `make scoreboard` installs the readers,
-runs them, and writes the pages of the scoreboard. Each name links to the failing cases, and each case links to its bytes.
+runs them, and writes the scoreboard. Each name links to the failing cases, and each case links to its bytes.
 
 {table}
 

@@ -839,7 +839,7 @@ def cli_page() -> str:
     def describe(command: click.Command, path: str, level: int) -> None:
         context = click.Context(command, info_name=path, terminal_width=100, max_content_width=100)
         lines.extend([f"{'#' * level} {path}", ""])
-        lines.extend(["````text", command.get_usage(context), "````", ""])
+        lines.extend(["```text", command.get_usage(context), "```", ""])
         exit_codes.extend(exit_row(command, path))
         lines.extend([help_text(command.help or ""), ""])
         rows = [option for option in command.params if isinstance(option, click.Option) and not option.hidden]
@@ -867,7 +867,7 @@ def help_text(text: str) -> str:
     for paragraph in re.split(r"\n{2,}", text.strip()):
         plain = re.sub(r"(?m)^ +", "", paragraph)
         kept = plain.startswith("\b\n")
-        paragraphs.append(f"````text\n{plain[2:]}\n````" if kept else escaped(plain))
+        paragraphs.append(f"```text\n{plain[2:]}\n```" if kept else escaped(plain))
     return "\n\n".join(paragraphs)
 
 

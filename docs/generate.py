@@ -424,7 +424,7 @@ def changed_lines(name: str, vector: Vector) -> list[str]:
         places = [note.byte_offset for note in converter.diagnostics if note.code == name]
         at = vector.body.count(b"\n", 0, places[0]) if places else 0
         kept = [line for line in before[at:] if line][:1] or before[:1]
-        intro = f"`repair` does not change the stream of the vector{under}. The diagnostic refers to this line."
+        intro = f"`repair` does not change the stream of the test vector{under}. The diagnostic refers to this line."
         return [intro, "", "```text", *map(narrow, kept), "```", ""]
     how = "repair" if target == "same" else f"conversion to `{target}`"
     removed: list[str] = []
@@ -436,7 +436,7 @@ def changed_lines(name: str, vector: Vector) -> list[str]:
         removed, added = ["- " + line for line in before if line], ["+ " + line for line in after if line]
     rows = [*short_list(removed, "-"), *short_list(added, "+")]
     report = reported_as(name, converter.diagnostics)
-    intro = f"{report}The diff shows the lines of the vector before (`-`) and after (`+`) the {how}{under}."
+    intro = f"{report}The diff shows the lines of the test vector before (`-`) and after (`+`) the {how}{under}."
     return [intro, "", "```diff", *rows, "```", ""]
 
 
@@ -454,7 +454,7 @@ def reported_as(name: str, diagnostics: list[Any]) -> str:
         return ""
     *others, last = sorted(causes)
     reasons = f"{', '.join(others)} and {last}" if others else last
-    return f"In the vector, `repair` changes the stream because of {reasons}. "
+    return f"In the test vector, `repair` changes the stream because of {reasons}. "
 
 
 def short_list(lines: list[str], sign: str) -> list[str]:

@@ -42,7 +42,7 @@ class _Port(click.IntRange):
     "to",
     type=DialectChoice(PROXY_DIALECTS),
     help="The dialect of the gateway. Requests in another of these dialects are converted to the gateway's dialect, "
-    "and the responses are converted back. Without this option, nothing is converted. --to is a short form of this option.",
+    "and the responses are converted back. Without this option, nothing is converted. --to is a short form of it.",
 )
 @option(
     "--policy",

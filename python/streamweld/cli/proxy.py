@@ -131,7 +131,7 @@ class _Port(click.IntRange):
     type=float,
     default=ProxyConfig.event_timeout,
     show_default=True,
-    help="Seconds without an event, even if the gateway sends other bytes.",
+    help="Seconds without an event after which a stream ends, even if the gateway sends other bytes.",
 )
 @option(
     "--client-timeout",

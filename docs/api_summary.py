@@ -47,10 +47,10 @@ def _summarized(text: str) -> str:
             "begins with `:::`.\n"
         ),
         (
-            "`Name(argument=default)` describes an argument of the class or function `Name`; `…` stands for a long "
-            "default. In a data class, the argument is also an attribute.\n"
+            "In the table, `Name(argument=default)` is an argument of the class or function `Name`, and `…` stands for "
+            "a long default. An argument of a data class is also an attribute.\n"
         ),
-        "`Class.name` is an attribute or method.\n",
+        "`Class.name` is an attribute or a method of `Class`.\n",
         "\n| name | |\n|---|---|\n",
         *[f"| `{name}` | {line} |\n" for name, line in rows],
         END,

@@ -325,16 +325,17 @@ OUTPUT_CODES = ("rewritten", "not_carried")  # a repair or conversion emits this
 def effect(name: str, code: dict[str, Any]) -> str:
     """Describe what `repair` does when this code is reported."""
     if name in OUTPUT_CODES:
-        return "A repair or conversion emits this diagnostic about its own output."
+        return "A repair or conversion emits this diagnostic about the output that it writes."
     if name == "finish_contradicts":
         return (
-            "This alone does not cause a repair: the reason passes as it was sent. If the choice is rewritten for "
-            "another reason, the corrected finish reason is written."
+            "`repair` does not change a finish reason because of this diagnostic alone. If `repair` rewrites the "
+            "choice because of another diagnostic, it writes the corrected finish reason."
         )
     return {
-        "payload": "Repair omits the payload in which it occurs.",
-        "stream": "Repair rewrites the stream from this event on.",
-        None: "This alone does not cause a repair: clients read the stream correctly, or a repair would not help them.",
+        "payload": "`repair` omits the payload that caused the diagnostic.",
+        "stream": "`repair` rewrites the stream, starting with the event that caused the diagnostic.",
+        None: "`repair` does not change a stream because of this diagnostic alone: clients read the stream correctly, "
+        "or a change would not help them.",
     }[code.get("mends")]
 
 
@@ -346,6 +347,32 @@ def advice(code: dict[str, Any]) -> str:
 def action(code: dict[str, Any], base: str) -> str:
     default = "raise" if base == "strict" and code["severity"] != "info" else "diagnose"
     return str(code.get("actions", {}).get(base, default))
+
+
+def actions(code: dict[str, Any]) -> str:
+    """Describe what each base policy does when this code is reported."""
+    phrases = {
+        "raise": f"raises `{code.get('raises')}`",
+        "diagnose": "records the diagnostic and continues",
+        "skip": "records the diagnostic and skips the payload",
+    }
+    policies: dict[str, list[str]] = {}
+    for base in BASE_POLICIES:
+        policies.setdefault(action(code, base), []).append(f"`{base}`")
+    if len(policies) == 1:
+        return f"Every policy {phrases[next(iter(policies))]}."
+    clauses = [
+        f"the policy {names[0]} {phrases[each]}"
+        if len(names) == 1
+        else f"the policies {' and '.join(names)} {plural(phrases[each])}"
+        for each, names in policies.items()
+    ]
+    return sentence(", and ".join(clauses))
+
+
+def plural(phrase: str) -> str:
+    """The verbs of a phrase in the plural."""
+    return re.sub(r"\b(raise|record|continue|skip)s\b", r"\1", phrase)
 
 
 def code_page(name: str, code: dict[str, Any]) -> str:
@@ -395,12 +422,13 @@ def changed_lines(name: str, vector: Vector) -> list[str]:
     before, after = text_lines(vector.body), text_lines(out)
     target = vector.test.get("target", "same")
     options = {key: value for key, value in (vector.test.get("options") or {}).items() if key != "seed"}
-    under = f", with the options `{json.dumps(options)}`" if options else ""
+    under = f" with the options `{json.dumps(options)}`" if options else ""
     if before == after:
         places = [note.byte_offset for note in converter.diagnostics if note.code == name]
         at = vector.body.count(b"\n", 0, places[0]) if places else 0
         kept = [line for line in before[at:] if line][:1] or before[:1]
-        return [f"The stream passes through unchanged{under}:", "", "````text", *map(narrow, kept), "````", ""]
+        intro = f"`repair` does not change the stream of the test vector{under}. The diagnostic refers to this line."
+        return [intro, "", "```text", *map(narrow, kept), "```", ""]
     how = "repair" if target == "same" else f"conversion to `{target}`"
     removed: list[str] = []
     added: list[str] = []
@@ -411,7 +439,8 @@ def changed_lines(name: str, vector: Vector) -> list[str]:
         removed, added = ["- " + line for line in before if line], ["+ " + line for line in after if line]
     rows = [*short_list(removed, "-"), *short_list(added, "+")]
     report = reported_as(name, converter.diagnostics)
-    return [f"{report}Lines before (`-`) and after (`+`) the {how}{under}:", "", "````diff", *rows, "````", ""]
+    intro = f"{report}The diff shows the lines of the test vector before (`-`) and after (`+`) the {how}{under}."
+    return [intro, "", "```diff", *rows, "```", ""]
 
 
 def reported_as(name: str, diagnostics: list[Any]) -> str:
@@ -424,7 +453,11 @@ def reported_as(name: str, diagnostics: list[Any]) -> str:
         for note in diagnostics
         if note.code == "rewritten" or codes[note.code].get("mends")
     }
-    return f"The repair of this stream is reported as {' and '.join(sorted(causes))}. " if causes else ""
+    if not causes:
+        return ""
+    *others, last = sorted(causes)
+    reasons = f"{', '.join(others)} and {last}" if others else last
+    return f"In the test vector, `repair` changes the stream because of {reasons}. "
 
 
 def short_list(lines: list[str], sign: str) -> list[str]:
@@ -615,17 +648,17 @@ GENERATED = "<!-- Generated by docs/generate.py from python/streamweld and tests
 INTRODUCTION = f"""# Codes and rules
 
 {GENERATED}
-This page lists every code that streamweld reports, with its cause and its evidence.
+This page lists every code and rule of streamweld, with the cause and the evidence for each.
 
-- [Diagnostics](#diagnostics): repairs and anomalies of a stream, in `Response.diagnostics` and `streamweld inspect`.
-- [Errors](#errors): the `rule` of exceptions that are not raised for a diagnostic.
-- [Ambiguities](#ambiguities): bytes that allow two readings, and the `Policy` switch for each.
-- [Identity rules](#identity-rules) and [argument rules](#argument-rules): how fragments are combined into tool calls.
-- [Rules of `streamweld check`](#rules-of-streamweld-check): the rules that a gateway can break.
-- [History edits](#history-edits), [history checks](#history-checks) and [request rules](#request-rules):
-  what a conversion changes, and what a target API rejects.
+- [Diagnostics](#diagnostics) are the repairs and anomalies in `Response.diagnostics` and `streamweld inspect`.
+- [Errors](#errors) are the values of `rule` on exceptions that have no diagnostic.
+- [Ambiguities](#ambiguities) are bytes that allow two readings, each with its `Policy` switch.
+- [Identity rules](#identity-rules) and [argument rules](#argument-rules) combine fragments into tool calls.
+- [Rules of `streamweld check`](#rules-of-streamweld-check) are the dialect rules that a gateway can break.
+- [History edits](#history-edits) are the changes that a conversion makes to a history.
+- [History checks](#history-checks) and [request rules](#request-rules) are the constraints of the target APIs.
 
-A repair is attempted only if the unchanged bytes would break a call or lose content.
+streamweld attempts a repair only if reading the unchanged bytes would break a call or lose content.
 """
 
 
@@ -638,15 +671,15 @@ def client_effects(rule: str) -> list[str]:
 
 
 CHECK_INTRODUCTION = f"""\
-Each rule is listed with its source, and with the clients that were observed to misread or reject a stream that breaks
-it. In the column for clients, "reads other tool calls" means that the client returns calls that differ from those that
-the stream contains.
+The tables list each rule with its source, and with the clients that were observed to misread or reject a stream that
+breaks the rule. In the column "clients", "reads other tool calls" means that the client returns calls that differ from
+the calls in the stream.
 
-What to do about a broken rule:
+What to do about a broken rule depends on its row:
 
-- With clients listed: {spec("rules")["advice"]["broken"]}
-- Without: {spec("rules")["advice"]["unbroken"]}
-- Severity info, without clients: {spec("rules")["advice"]["info"]}"""
+- The row lists clients. {spec("rules")["advice"]["broken"]}
+- The row lists no clients. {spec("rules")["advice"]["unbroken"]}
+- The row lists no clients, and the severity is info. {spec("rules")["advice"]["info"]}"""
 
 
 def overview(*, site: bool) -> str:
@@ -660,13 +693,9 @@ def overview(*, site: bool) -> str:
     for name, code in spec("diagnostics")["codes"].items():
         found = diagnosed()[name]
         lines += [f"### {name}", "", sentence(escaped(code["text"])), ""]
-        lines.append(
-            f"- Severity {code['severity']}; "
-            + ", ".join(f"{base}: {action(code, base)}" for base in BASE_POLICIES)
-            + (f"; raised as `{code['raises']}`." if "raises" in code else ".")
-        )
+        lines.append(f"- The severity is {code['severity']}. {actions(code)}")
         if code.get("detail"):
-            lines.append(f"- `detail`: {escaped(code['detail'])}.")
+            lines.append(f"- `detail` contains {escaped(code['detail'])}.")
         lines += [f"- {effect(name, code)}", f"- What to do: {advice(code)}"]
         links = [*standard(name), *[link for link in found.links() if link not in standard(name)]]
         if links:
@@ -716,8 +745,8 @@ def error_rules() -> list[str]:
     lines = [
         "## Errors",
         "",
-        "These are the values of `rule` of a `StreamError` that are not diagnostic codes. The `rule` of a",
-        "`LimitExceeded` is `limit_` and the name of the limit; see [Limits](concepts/limits.md).",
+        "This table lists the values of `rule` of a `StreamError` that are not diagnostic codes. The `rule` of a",
+        "`LimitExceeded` is `limit_` followed by the name of the limit; see [Limits](concepts/limits.md).",
         "",
         "| rule | exception | text | what to do |",
         "|---|---|---|---|",
@@ -758,7 +787,7 @@ def events_page() -> str:
         "# Events and fields",
         "",
         "This page lists every event class in `streamweld.events`, with its fields in the order of the constructor.",
-        "Each event has `.type`, the name in snake case, and `.to_dict()`.",
+        "Each event has the attribute `.type`, which is the class name in snake case, and the method `.to_dict()`.",
         "[Events](../concepts/events.md) explains their order.",
         "",
     ]
@@ -802,8 +831,8 @@ def cli_page() -> str:
         "## Exit codes",
         "",
         "The exit code is 0 after success, 1 if there are findings, 2 after a usage error, and 3 if a file could not",
-        "be read or written. If several apply, the highest one is used. `--fail-on` sets the lowest severity of a",
-        "finding for exit code 1, and `--exit-zero` turns exit code 1 into 0.",
+        "be read or written. If several exit codes apply, the command exits with the highest one. `--fail-on` sets the",
+        "lowest severity of a finding that causes exit code 1, and `--exit-zero` turns exit code 1 into 0.",
         "",
         "| command | 1 | 3 | `--fail-on` | `--exit-zero` |",
         "|---|---|---|---|---|",
@@ -813,7 +842,7 @@ def cli_page() -> str:
     def describe(command: click.Command, path: str, level: int) -> None:
         context = click.Context(command, info_name=path, terminal_width=100, max_content_width=100)
         lines.extend([f"{'#' * level} {path}", ""])
-        lines.extend(["````text", command.get_usage(context), "````", ""])
+        lines.extend(["```text", command.get_usage(context), "```", ""])
         exit_codes.extend(exit_row(command, path))
         lines.extend([help_text(command.help or ""), ""])
         rows = [option for option in command.params if isinstance(option, click.Option) and not option.hidden]
@@ -841,7 +870,7 @@ def help_text(text: str) -> str:
     for paragraph in re.split(r"\n{2,}", text.strip()):
         plain = re.sub(r"(?m)^ +", "", paragraph)
         kept = plain.startswith("\b\n")
-        paragraphs.append(f"````text\n{plain[2:]}\n````" if kept else escaped(plain))
+        paragraphs.append(f"```text\n{plain[2:]}\n```" if kept else escaped(plain))
     return "\n\n".join(paragraphs)
 
 
@@ -863,8 +892,8 @@ def losses_page(*, site: bool) -> str:
     lines = [
         "# Conversion losses",
         "",
-        "If the target of a conversion cannot express some content, this is reported once per kind, as the diagnostic",
-        f"[`not_carried`]({diagnostic}). Its `detail` is an id from this table.",
+        "If the target dialect of a conversion cannot represent some content, the conversion emits the diagnostic",
+        f"[`not_carried`]({diagnostic}) once per kind of content. Its `detail` is the id of a loss in this table.",
         "",
         "| id | feature | targets | reason |",
         "|---|---|---|---|",
@@ -880,8 +909,8 @@ def gateways_page() -> str:
         "# Gateway profiles",
         "",
         "This page lists the values of `gateway=` in `streamweld.history` and `streamweld.requests`.",
-        "A profile lists the constraints that one gateway places on request histories, each with its source.",
-        "A plain name selects the newest profile with that name.",
+        "A profile lists the constraints that one gateway places on request histories, with the source of each",
+        "constraint. A name without a date selects the newest profile with that name.",
         "",
     ]
     for profile in spec("gateways")["profiles"]:
@@ -889,9 +918,11 @@ def gateways_page() -> str:
         lines += [f"## {name}", ""]
         for target, entry in profile["targets"].items():
             constraints = entry.get("constraints") or {}
-            change = "with these differences" if constraints else "without changes"
-            like = f": the constraints of the profile `{entry['like']}`, {change}" if entry.get("like") else ""
-            lines += [f"Target `{target}`{like}.", ""]
+            intro = f"These constraints apply to the target `{target}`." if constraints else f"Target `{target}`."
+            if entry.get("like"):
+                change = "apply with these differences" if constraints else "apply without changes"
+                intro = f"For the target `{target}`, the constraints of the profile `{entry['like']}` {change}."
+            lines += [intro, ""]
             if constraints:
                 lines += ["| constraint | value | source |", "|---|---|---|"]
             for constraint, row in constraints.items():
@@ -913,8 +944,8 @@ def operators_page() -> str:
         "Each operator of `streamweld.testing.OPERATORS` breaks a conformant stream in one way that was observed in",
         "real gateways. [Test with broken gateways](../guides/testing.md) shows how to use them. `effect` is what",
         "changes for a correct reader: `nothing`, the `calls`, their `ids` or their `order`, the `texts`, the `finish`",
-        "reason, or the end of the stream (`truncated`, `error`, `assumed`). If an operator is not certain, the bytes",
-        "allow another result.",
+        "reason, or the end of the stream (`truncated`, `error`, `assumed`). If an operator is marked as not certain,",
+        "the broken bytes allow more than one result.",
         "",
         "| operator | what it does | dialects | aspect | effect |",
         "|---|---|---|---|---|",

@@ -134,7 +134,7 @@ INDEX = """# Scoreboard
 
 This page shows the results of other readers on the portable cases of the
 [conformance suite](../conformance.md#the-conformance-suite), version {version}. `make scoreboard` installs the readers,
-runs them, and writes these pages. Each name links to the failing cases, and each case links to its bytes.
+runs them, and writes the scoreboard. Each name links to the failing cases, and each case links to its bytes.
 
 {table}
 
@@ -144,7 +144,7 @@ How to read it:
   is not designed for streams from other gateways. A failing case shows how the client handles such a stream; it is not
   a defect of the client.
 - If a vector omits ids, timestamps, or roles, the suite adds them, so that a reader does not fail only because its
-  data classes require them. They are not added if the case is about their absence or their value.
+  data classes require them. The suite adds no such members if the case is about their absence or their value.
 - A reader passes a case with a broken stream if it raises an error or reports the stream as incomplete, and returns no
   incomplete call. A missing finish reason alone does not count as a report.
 - A reader passes any other case if it raises no error, and if its calls (id, name, arguments, order) and texts are

@@ -72,9 +72,9 @@ def test_every_code_and_rule_has_an_anchor_and_a_page(generate: ModuleType) -> N
 
 
 def test_every_switch_of_policy_is_among_the_ambiguities() -> None:
-    """The first value that a paragraph mentions is the default."""
+    """The first value that a paragraph describes is the default."""
     text = "\n".join(load_numbered_rules()["ambiguities"]["rules"].values())
-    first = dict(re.findall(r"`Policy\((\w+)=…\)`.*?`(\w+)`:", text, re.DOTALL))
+    first = dict(re.findall(r"`Policy\((\w+)=…\)`.*? With `(\w+)`,", text, re.DOTALL))
     others = {"base", "actions", "inline_reasoning", "close_calls_at", "missing_terminal", "empty_call_without_reason"}
     switches = {option.name: str(option.default) for option in fields(Policy) if option.name not in others}
     assert first == {name: default for name, default in switches.items() if not name.startswith("text_call")}

@@ -263,7 +263,7 @@ def test_one_set_is_exported() -> None:
 def test_a_diagnostic_says_itself_in_a_sentence() -> None:
     body = b'data: {"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"what"}]}\n\ndata: [DONE]\n\n'
     (found,) = [d for d in parse(body, dialect="chat").diagnostics if d.code == "finish_unknown"]
-    assert found.message == 'The finish reason is unknown; it was mapped to "other": what'
+    assert found.message == "The finish reason is unknown; it was mapped to `other`: what"
     assert found.help_url.endswith("/docs/rules.md#finish_unknown")
 
 

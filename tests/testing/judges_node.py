@@ -153,7 +153,7 @@ def page(table: dict[str, dict[str, Row]], versions: dict[str, str]) -> str:
         "The Node.js clients read each stream from a loopback server, once as sent and once as",
         '`StreamConverter(target="same")` writes it:',
         ", ".join(f"{name} {version}" for name, version in versions.items()) + ".",
-        "The rules for [the Python clients](testing-clients.md) also determine whether a Node.js client is right. The",
+        "A Node.js client is right under the same conditions as [a Python client](testing-clients.md). The",
         "tables list the operators whose streams a client does not always read correctly, even with streamweld.",
         "",
         "| client | streams | right without streamweld | right with streamweld | worse with streamweld |",

@@ -175,7 +175,7 @@ def _processor() -> str:
 def bench(as_json: bool, rounds: int) -> None:
     """Time both backends on two streams, in reads of 16 KiB, and compare them with `orjson.loads` on each payload.
 
-    All results are checked before they are timed.
+    Before a reader is timed, its results are checked.
     """
     backends: list[Backend] = ["pure"] if extension() is None else ["native", "pure"]
     results = [result for shape in (_text_shape(), _call_shape()) for result in _measure(shape, backends, rounds)]

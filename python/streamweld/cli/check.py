@@ -194,9 +194,9 @@ def check(
 
     Each FILE contains one stream; - is standard input.
 
-    Each violation is reported with its byte, line and event, and with the document that defines the rule. The bytes are
-    checked as sent. Faults that inspect repairs or tolerates are also reported, and so is a body of JSON lines or a
-    JSON array instead of an event stream.
+    Each violation is reported with its byte, line and event, and with the document that defines the rule. The command
+    checks the bytes as they were sent. It also reports faults that inspect repairs or tolerates, and a body of JSON
+    lines or a JSON array instead of an event stream.
 
     Tool calls that a model wrote into its text are reported as text_call_seen, and a stream in a dialect other than
     --dialect as other_dialect.

@@ -94,10 +94,10 @@ def convert(
     fail_on: Severity,
     exit_zero: bool,
 ) -> None:
-    """Write the recorded stream FILE (- is standard input) in another dialect, or repair it in its own.
+    """Write the recorded stream FILE (- is standard input) in another dialect, or repair it in its own dialect.
 
     Repairs, content that the target cannot represent, and any fault in the source are reported on standard error. If
-    there is a fault, the output ends with an error in the form of the target.
+    there is a fault, the output ends with an error in the format of the target dialect.
 
     Repairs count as findings, so the exit code of a successful conversion may be 1. With --fail-on error, only a fault
     or a diagnostic with severity error counts.

@@ -52,7 +52,7 @@ def history() -> None:
     The JSON file contains the list of messages, or a complete request payload.
 
     Exit codes: 0 success, 1 findings (for convert, only violations that it cannot fix), 2 usage error, 3 the file could
-    not be read. The lowest severity for which check exits with 1 is set with --fail-on.
+    not be read. --fail-on sets the lowest severity for which check exits with 1.
     """
 
 

@@ -265,8 +265,8 @@ def inspect(
     Each FILE contains one stream; - is standard input.
 
     A stream is an event stream, JSON lines, a JSON array of events, or a single JSON response, in any of the dialects.
-    The rules of `check` that a stream breaks are also shown, and why a repair (`convert --to same`, or a repaired
-    client) would change the bytes of the stream.
+    The output also shows the rules of `check` that the stream breaks, and why a repair (`convert --to same`, or a
+    repaired client) would change the bytes of the stream.
 
     Exit codes: 0 no findings, 1 findings (a diagnostic or a broken rule with severity warning or error), 2 usage error,
     3 a file could not be read. --fail-on sets the lowest severity for exit code 1. Codes excluded with --ignore do not

@@ -41,8 +41,8 @@ class _Port(click.IntRange):
     "--to",
     "to",
     type=DialectChoice(PROXY_DIALECTS),
-    help="The dialect of the gateway. Requests in another of these dialects are converted to it, and the responses are "
-    "converted back. Without it, nothing is converted. --to is a short form of this option.",
+    help="The dialect of the gateway. Requests in another of these dialects are converted to the gateway's dialect, "
+    "and the responses are converted back. Without this option, nothing is converted. --to is a short form of it.",
 )
 @option(
     "--policy",
@@ -69,7 +69,7 @@ class _Port(click.IntRange):
     "--gateway",
     metavar="NAME",
     help="The gateway's profile, from the list that `streamweld history profiles` prints. Requests are converted to "
-    "what the gateway accepts, even if they are already in its dialect. Needs --upstream-dialect.",
+    "what the gateway accepts, even if they are already in the gateway's dialect. Needs --upstream-dialect.",
 )
 @option(
     "--host",
@@ -86,8 +86,8 @@ class _Port(click.IntRange):
 )
 @option(
     "--token",
-    help="A token that clients must send, as their API key or as x-streamweld-token. Set it in the environment, where "
-    "other users of the machine cannot see it.",
+    help="A token that clients must send, as their API key or as x-streamweld-token. Set the token in the environment, "
+    "where other users of the machine cannot see it.",
 )
 @option(
     "--allow-host",
@@ -110,7 +110,7 @@ class _Port(click.IntRange):
     default=300,
     show_default=True,
     help="Seconds that open streams have after SIGTERM or SIGINT before they end with an error. A second signal ends "
-    "them at once.",
+    "these streams at once.",
 )
 @option(
     "--connect-timeout",
@@ -131,7 +131,7 @@ class _Port(click.IntRange):
     type=float,
     default=ProxyConfig.event_timeout,
     show_default=True,
-    help="Seconds without an event, even if the gateway sends other bytes.",
+    help="Seconds without an event after which a stream ends, even if the gateway sends other bytes.",
 )
 @option(
     "--client-timeout",
@@ -212,7 +212,7 @@ def proxy(
     running, and the access log is written to standard error.
 
     Each option can also be set by an environment variable or in the --config file. The command line takes precedence
-    over the environment, and the environment over the file. Requires the extra `proxy`: pip install
+    over the environment, and the environment over the file. This command requires the extra `proxy`: pip install
     'streamweld[cli,proxy]'.
     """
     config = ProxyConfig(

@@ -43,10 +43,10 @@ def report(
 ) -> None:
     """Write an HTML page about recorded streams: parts, tool calls, findings with the bytes concerned, and repairs.
 
-    The page does not contain scripts or load anything. A FILE contains the body of one response, or a recording that
-    includes the times of its pieces. All files in a FOLDER and its subfolders are read, and the page includes a table
-    of gateways and codes, and a table of gateways and the reasons why `repair` changes their streams. The name of the
-    folder that contains a file is the name of its gateway.
+    The page contains no scripts and loads nothing. A FILE contains the body of one response, or a recording that
+    includes the arrival times of its chunks. All files in a FOLDER and its subfolders are read, and the page includes a
+    table of gateways and codes, and a table of gateways and the reasons why `repair` changes their streams. The name of
+    the folder that contains a file is the name of its gateway.
 
     Exit codes: 0 success, 2 usage error, 3 a file could not be read or the page could not be written.
     """

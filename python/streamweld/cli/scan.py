@@ -312,9 +312,7 @@ def _listed(paths: tuple[str, ...], files_from: str | None, recursive: bool) -> 
 )
 @click.option("--recursive", is_flag=True, help="Descend into directories.")
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Number of worker processes.")
-@click.option(
-    "-o", "--output", metavar="FILE", help="Write a .parquet, .arrow or .jsonl file. Without it, print a table."
-)
+@click.option("-o", "--output", metavar="FILE", help="Write a .parquet, .arrow or .jsonl file instead of a table.")
 @click.option(
     "--format", "kind", type=click.Choice(FORMATS), help="Output format; by default derived from the file name."
 )
@@ -333,7 +331,7 @@ def _listed(paths: tuple[str, ...], files_from: str | None, recursive: bool) -> 
     type=click.Choice(get_args(Base)),
     default="salvage",
     show_default=True,
-    help="What to do about a fault; salvage reports it and continues.",
+    help="What to do about a fault; salvage reports the fault and continues.",
 )
 @click.option("--dialect", type=DialectChoice(DIALECTS), default="auto", show_default=True, help="The wire format.")
 def scan(

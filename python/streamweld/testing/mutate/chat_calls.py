@@ -644,7 +644,7 @@ _arrays(
 )
 _arrays(
     "appended_or_cumulative",
-    "Each chunk repeats the arguments so far. At first, the chunks could also be fragments to append.",
+    "Each chunk repeats the arguments so far, but the first chunks could also be fragments to append.",
     lambda _, calls: [
         *_rows(calls[:-1], lambda k, call: [_whole(k, call)]),
         *single(

@@ -8,6 +8,7 @@ The checker uses the same tables as `convert`, but shares no code with it.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -19,6 +20,7 @@ from streamweld.errors import UsageError
 from streamweld.history import HistoryViolation
 from streamweld.history.ids import form_of
 from streamweld.history.profiles import resolve
+from streamweld.requests.schema_check import violation
 from streamweld.requests.tables import (
     at,
     claude_facts,
@@ -36,6 +38,8 @@ from streamweld.requests.tables import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from streamweld._literals import Target
     from streamweld.history import Profile
     from streamweld.requests.tables import Json, Option
@@ -43,6 +47,13 @@ if TYPE_CHECKING:
 __all__ = ["check"]
 
 _DETAIL: Final = 120
+_CONVERSE_FORMAT: Final = "outputConfig.textFormat"
+_FORMATS: Final = {
+    "openai-chat": ("response_format",),
+    "responses": ("text.format",),
+    "anthropic": ("output_config.format", "output_format"),
+    "bedrock-converse": (_CONVERSE_FORMAT,),
+}
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "integer": (int,),
     "number": (int, float),
@@ -84,6 +95,7 @@ def check(
     found.plain_options()
     found.efforts()
     found.tools()
+    found.answer_format()
     found.claude()
     found.cache_marks()
     if profile.target == "openai-chat":
@@ -212,12 +224,46 @@ class _Checker:
                 self.add("tool_schema", path, name)
         if self.target == "bedrock-converse" and not count and self._has_calls():
             self.add("tools_missing", ("toolConfig", "tools"))
-        if self.profile.name in spec("tool_schemas")["strict"]:
-            for n, entry in enumerate(map(object_of, listed(self.request.get("tools")))):
-                inner = entry if self.target == "responses" else object_of(entry.get("function"))
-                if inner.get("strict") is True and not _requires_all(inner.get("parameters")):
-                    self.add("tool_strict", ("tools", n), str(inner.get("name")))
+        subset = self._subset()
+        if subset is not None:
+            for path, definition, schema in self._strict_tools():
+                what = violation(schema, subset)
+                if what is not None:
+                    self.add("tool_strict", path, f"{definition.get('name')}: {what}")
         self._choice(names, count)
+
+    def _subset(self) -> str | None:
+        """Return the name of the subset of JSON Schema that the gateway accepts in strict mode."""
+        found: str | None = spec("strict_schemas")["gateways"].get(self.target, {}).get(self.profile.name)
+        return found
+
+    def _strict_tools(self) -> Iterator[tuple[tuple[str | int, ...], Json, Any]]:
+        """Yield (path, definition, schema) of the tools with `strict: true` and a schema."""
+        base = ("toolConfig", "tools") if self.target == "bedrock-converse" else ("tools",)
+        holder = {"openai-chat": "function", "bedrock-converse": "toolSpec"}.get(self.target)
+        member = {"anthropic": "input_schema", "bedrock-converse": "inputSchema.json"}.get(self.target, "parameters")
+        for n, entry in enumerate(map(object_of, listed(at(self.request, ".".join(base))))):
+            definition = entry if holder is None else object_of(entry.get(holder))
+            schema = at(definition, member)
+            if definition.get("strict") is True and schema is not None:
+                yield (*base, n), definition, schema
+
+    def answer_format(self) -> None:
+        """Check that the schema of a response format is within the subset that the API accepts."""
+        subset = self._subset()
+        if subset is None:
+            return
+        for path in _FORMATS[self.target]:
+            given = object_of(at(self.request, path))
+            holder = given if self.target != "openai-chat" else object_of(given.get("json_schema"))
+            schema = (
+                holder.get("schema") if path != _CONVERSE_FORMAT else _parsed(at(given, "structure.jsonSchema.schema"))
+            )
+            if schema is None or (subset == "openai" and holder.get("strict") is not True):
+                continue
+            what = violation(schema, subset)
+            if what is not None:
+                self.add("format_schema", steps(path), what)
 
     def chat(self) -> None:
         """Check for empty lists of tools, and for options without the option that they require."""
@@ -467,23 +513,12 @@ class _Checker:
             self.add("encrypted_reasoning", ("include",))
 
 
-def _requires_all(schema: Any) -> bool:
-    """Return whether every object in the schema requires all of its properties and allows no others."""
-    waiting: list[Any] = [schema]
-    while waiting:
-        found = waiting.pop()
-        waiting += listed(found)
-        given = object_of(found)
-        properties = object_of(given.get("properties"))
-        kind = given.get("type")
-        if properties or kind == "object" or "object" in listed(kind):
-            required = listed(given.get("required"))
-            if given.get("additionalProperties") is not False or not all(name in required for name in properties):
-                return False
-        for member in ("properties", "$defs", "definitions"):
-            waiting += object_of(given.get(member)).values()
-        waiting += [given[member] for member in ("items", "prefixItems", "anyOf") if member in given]
-    return True
+def _parsed(schema: Any) -> Any:
+    """Return a schema that is written as text."""
+    try:
+        return json.loads(schema)
+    except (TypeError, ValueError, RecursionError):
+        return schema
 
 
 def _is_kind(option: Option, value: Any) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
-from streamweld.requests import schemas
+from streamweld.requests import schemas, strict_schemas
 from streamweld.requests.tables import at, is_accepted, is_list, object_of, put, spec, steps
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from streamweld.requests.names import Names
     from streamweld.requests.tables import Json
 
-__all__ = ["COMPLETED", "Tool", "accepted", "read", "sent_strict", "takes", "write"]
+__all__ = ["COMPLETED", "Tool", "accepted", "fit_strict", "read", "takes", "write"]
 
 Kind: TypeAlias = Literal["function", "custom", "hosted", "mcp", "other"]
 Path: TypeAlias = tuple[str | int, ...]
@@ -34,6 +34,7 @@ _BEDROCK: Final = frozenset({"name", "description", "inputSchema", "strict"})
 _AI_SDK: Final = frozenset({"type", "name", "description", "inputSchema", "parameters", "strict"})
 _DATED: Final = re.compile(r"_\d{8}$")  # types of Anthropic's own tools end with a date
 _HOLDERS: Final = ("function", "custom", "toolSpec")  # members in which APIs nest a definition
+_SCHEMAS: Final = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
 _MCP: Final = frozenset({"type", "server_label", "server_url", "authorization", "allowed_tools", "require_approval"})
 
 
@@ -534,25 +535,46 @@ def _schema(tool: Tool, context: RequestContext) -> Any:
     return _plain(made)
 
 
-def sent_strict(strict: bool | None, schema: Any, place: Path, context: RequestContext) -> bool | None:
-    """Return `strict`, or None if the gateway rejects it for this schema, which is recorded as a loss."""
-    checked = context.profile.name in spec("tool_schemas")["strict"]
-    if not strict or not checked or schemas.is_strict(schema):
-        return strict
-    why = "strict mode requires that every object of the schema requires all of its properties and allows no others"
-    context.lose("strict", place, why, True)
-    return None
+def fit_strict(schema: Any, tool: Tool, context: RequestContext) -> Any:
+    """Return the schema of a tool with `strict: true`, with the changes that the gateway requires in strict mode.
+
+    None if strict mode does not accept the schema, which is recorded as the loss of `strict`. Then the schema stays as
+    it is, because the model can follow it without strict mode.
+    """
+    subset = strict_schemas.subset_of(context)
+    if subset is None:
+        return schema
+    found = strict_schemas.fitted(schema, subset, empty_is_closed=True)
+    if found is None or found.closed:
+        context.lose("strict", tool.place("strict"), strict_schemas.why_not(subset), True)
+        return None
+    strict_schemas.report(found, "tool_strict", _schema_place(tool), context)
+    return found.schema
 
 
-def _strict(tool: Tool, schema: Any, context: RequestContext) -> bool | None:
-    """Return `strict` for Chat Completions and Responses.
+def _schema_place(tool: Tool) -> Path:
+    """Return the path of the schema in the definition."""
+    raw = object_of(tool.raw)
+    inner = next((holder for holder in _HOLDERS if isinstance(raw.get(holder), Mapping)), None)
+    member = next((name for name in _SCHEMAS if name in object_of(raw if inner is None else raw[inner])), "parameters")
+    place = (*tool.path, member) if inner is None else (*tool.path, inner, member)
+    return (*place, "json") if inner == "toolSpec" else place
 
-    The Responses API is strict by default if the schema fits, so a tool of its without `strict` stays strict.
+
+def _strict(tool: Tool, schema: Any, context: RequestContext) -> tuple[Any, bool | None]:
+    """Return the schema and `strict`, both as the target accepts them.
+
+    The Responses API is strict by default if the schema fits, so a tool of its without `strict` stays strict in Chat
+    Completions.
     """
     strict = tool.strict
-    if strict is None and context.source == "responses" and not tool.hosted and tool.kind == "function":
+    own = context.source == "responses" and context.target in ("openai-chat", "mistral", "responses")
+    if strict is None and own and not tool.hosted and tool.kind == "function":
         strict = schemas.is_strict(schema) or None
-    return sent_strict(strict, schema, tool.place("strict"), context)
+    if not strict:
+        return schema, strict
+    fit = fit_strict(schema, tool, context)
+    return (schema, None) if fit is None else (fit, strict)
 
 
 def _plain(value: Any) -> Any:
@@ -576,7 +598,9 @@ def _to_chat(tool: Tool, context: RequestContext) -> dict[str, Any]:
         return {"type": "custom", "custom": made, **extra}
     if tool.schema is not None or context.target == "mistral":
         made["parameters"] = _schema(tool, context)
-    strict = _strict(tool, made.get("parameters", schemas.EMPTY), context)
+    schema, strict = _strict(tool, made.get("parameters", schemas.EMPTY), context)
+    if "parameters" in made:
+        made["parameters"] = schema
     if strict is not None:
         made["strict"] = strict
     return {"type": "function", "function": made, **extra}
@@ -596,9 +620,8 @@ def _to_responses(tool: Tool, context: RequestContext) -> dict[str, Any]:
             made["format"] = {"type": "grammar", "syntax": tool.format[0], "definition": tool.format[1]}
         return made
     # The Responses API, unlike other APIs, is strict by default, so `strict` is always written.
-    schema = _schema(tool, context)
-    strict = _strict(tool, schema, context) or False
-    return {"type": "function", **_common(tool), "parameters": schema, "strict": strict}
+    schema, strict = _strict(tool, _schema(tool, context), context)
+    return {"type": "function", **_common(tool), "parameters": schema, "strict": strict or False}
 
 
 def _to_anthropic(tool: Tool, context: RequestContext) -> dict[str, Any]:
@@ -609,8 +632,9 @@ def _to_anthropic(tool: Tool, context: RequestContext) -> dict[str, Any]:
     if tool.kind == "mcp":
         return _mcp_to_anthropic(tool, context)
     _lose_extra(tool, context, "cache_control")
-    made = {**_common(tool), "input_schema": _schema(tool, context)}
-    if tool.strict:
+    schema, strict = _strict(tool, _schema(tool, context), context)
+    made = {**_common(tool), "input_schema": schema}
+    if strict:
         made["strict"] = True
     if "cache_control" in tool.extra:
         made["cache_control"] = tool.extra["cache_control"]
@@ -631,8 +655,9 @@ def _to_gemini(tool: Tool, context: RequestContext) -> dict[str, Any]:
 def _to_bedrock(tool: Tool, context: RequestContext) -> list[dict[str, Any]]:
     """Return the definition, followed by a cache point if the source tool has `cache_control`."""
     _lose_extra(tool, context, "cache_control")
-    made = {**_common(tool), "inputSchema": {"json": _schema(tool, context)}}
-    entries: list[dict[str, Any]] = [{"toolSpec": {**made, "strict": True} if tool.strict else made}]
+    schema, strict = _strict(tool, _schema(tool, context), context)
+    made = {**_common(tool), "inputSchema": {"json": schema}}
+    entries: list[dict[str, Any]] = [{"toolSpec": {**made, "strict": True} if strict else made}]
     if "cache_control" in tool.extra:
         ttl = object_of(tool.extra["cache_control"]).get("ttl")
         entries.append({"cachePoint": {"type": "default"} if ttl is None else {"type": "default", "ttl": ttl}})

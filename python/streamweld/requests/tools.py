@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from streamweld.requests import schemas, strict_schemas
-from streamweld.requests.tables import at, is_accepted, is_list, object_of, put, spec, steps
+from streamweld.requests.tables import MODEL, at, is_accepted, is_list, object_of, put, spec, steps
 
 if TYPE_CHECKING:
     from streamweld.requests.context import RequestContext
@@ -32,6 +32,7 @@ _ANTHROPIC: Final = frozenset({"type", "name", "description", "input_schema", "s
 _GEMINI: Final = frozenset({"name", "description", "parameters", "parametersJsonSchema", "parameters_json_schema"})
 _BEDROCK: Final = frozenset({"name", "description", "inputSchema", "strict"})
 _AI_SDK: Final = frozenset({"type", "name", "description", "inputSchema", "parameters", "strict"})
+_SEARCH_OF_CHAT: Final = ("web_search_options",)  # the search of Chat Completions is an option, not a tool
 _DATED: Final = re.compile(r"_\d{8}$")  # types of Anthropic's own tools end with a date
 _HOLDERS: Final = ("function", "custom", "toolSpec")  # members in which APIs nest a definition
 _SCHEMAS: Final = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
@@ -150,14 +151,17 @@ def takes(tool: Tool, context: RequestContext) -> bool:
 
 def _sent_type(tool: Tool) -> str:
     """Return the `type` of the tool in the request, or the name of the member that represents a tool."""
-    if tool.path == ("web_search_options",):
+    if tool.path == _SEARCH_OF_CHAT:
         return "web_search_options"
     kind = object_of(tool.raw).get("type")
     return kind if isinstance(kind, str) else tool.kind
 
 
-def write(tools: Sequence[Tool], context: RequestContext, names: Names, made: dict[str, Any]) -> None:
-    """Write the accepted tools into `made`, the request for the target."""
+def write(tools: Sequence[Tool], context: RequestContext, names: Names, made: dict[str, Any]) -> Sequence[Tool]:
+    """Write the accepted tools into `made`, the request for the target, and return those that are in its list of tools.
+
+    The search of Chat Completions is not in the list, so a choice of tools does not concern it.
+    """
     named = [replace(tool, name=names.fit(tool.name, tool.path)) if tool.name else tool for tool in tools]
     match context.target:
         case "gemini":
@@ -172,7 +176,7 @@ def write(tools: Sequence[Tool], context: RequestContext, names: Names, made: di
             entries = [entry for tool in named for entry in _to_bedrock(tool, context)]
             if entries:
                 put(made, "toolConfig.tools", entries)
-            return
+            return tools
         case "anthropic":
             entries = [_to_anthropic(tool, context) for tool in named]
             servers = [_server(tool) for tool in named if tool.kind == "mcp"]
@@ -183,9 +187,14 @@ def write(tools: Sequence[Tool], context: RequestContext, names: Names, made: di
         case "ai-sdk-model":
             entries = [_to_ai_sdk(tool, context) for tool in named]
         case _:
-            entries = [_to_chat(tool, context) for tool in named]
+            searches = [tool for tool in named if tool.kind == "hosted"]
+            if searches:
+                made["web_search_options"] = _search_to_chat(searches, context)
+            entries = [_to_chat(tool, context) for tool in named if tool.kind != "hosted"]
+            tools = [tool for tool in tools if tool.kind != "hosted"]
     if entries:
         made["tools"] = entries
+    return tools
 
 
 # --- reading the definitions of each source
@@ -261,8 +270,10 @@ def _search_of_chat(value: Any) -> Tool:
     location = object_of(given.get("user_location"))
     if location:
         carried["user_location"] = {"type": "approximate", **object_of(location.get("approximate"))}
-    extra = _extra(given, frozenset({"user_location"}))
-    return Tool("hosted", ("web_search_options",), value, hosted="web_search", carried=carried, extra=extra)
+    if given.get("search_context_size") is not None:
+        carried["search_context_size"] = given["search_context_size"]
+    extra = _extra(given, frozenset({"user_location", "search_context_size"}))
+    return Tool("hosted", _SEARCH_OF_CHAT, value, hosted="web_search", carried=carried, extra=extra)
 
 
 def _of_responses(raw: Any, path: Path) -> Tool:
@@ -425,7 +436,7 @@ def _fit(tool: Tool, context: RequestContext) -> Tool | None:
         return replace(tool, kind="function", schema=_FREE_FORM, format=None)
     if tool.kind == "mcp":
         return _fit_mcp(tool, context)
-    if tool.kind == "hosted" and _hosted(tool, target) is not None and _runs_tools(context):
+    if tool.kind == "hosted" and _has_hosted(tool, context) and _runs_tools(context):
         return tool
     if tool.kind == "hosted":
         return _lost(tool, context, f"{_target_name(context)} does not run this tool")
@@ -485,6 +496,13 @@ def _hosted(tool: Tool, target: str) -> Any:
     return spec("hosted")["each"].get(tool.hosted, {}).get(target)
 
 
+def _has_hosted(tool: Tool, context: RequestContext) -> bool:
+    """Return whether the target, and the model of the request, has the hosted tool."""
+    row = _hosted(tool, context.target)
+    model = context.request.get(MODEL.get(context.source, "model"))
+    return row is not None and ("models" not in row or re.search(row["models"], str(model)) is not None)
+
+
 def _has_form_of_target(tool: Tool, context: RequestContext) -> bool:
     """Return whether a hosted tool is defined as in the target's API. If it is, the definition is kept."""
     return tool.form == context.target and is_accepted(_sent_type(tool), context.profile.constraints)
@@ -505,8 +523,9 @@ def _carried(tool: Tool, target: str, made: dict[str, Any], context: RequestCont
     for name, value in tool.carried.items():
         path_in_target = target_paths.get(name, {}).get(target)
         if path_in_target is None:
-            why = f"{target} does not have this limit for the tool"
-            context.lose(name, tool.place(name), why, value, vital=True)
+            why = f"{target} does not have this member for the tool"
+            vital = name not in spec("hosted")["preferences"]
+            context.lose(name, tool.place(name), why, value, vital=vital)
         else:
             put(made, path_in_target, value)
     _lose_extra(tool, context)
@@ -604,6 +623,18 @@ def _to_chat(tool: Tool, context: RequestContext) -> dict[str, Any]:
     if strict is not None:
         made["strict"] = strict
     return {"type": "function", "function": made, **extra}
+
+
+def _search_to_chat(searches: Sequence[Tool], context: RequestContext) -> dict[str, Any]:
+    """Return the search options of Chat Completions, which exist only once."""
+    for tool in searches[1:]:
+        _lost(tool, context, "the target accepts one search")
+    made = _carried(searches[0], "openai-chat", {}, context)
+    location = object_of(made.get("user_location"))
+    if location:
+        inner = {name: value for name, value in location.items() if name != "type" and value is not None}
+        made["user_location"] = {"type": "approximate", "approximate": inner}
+    return made
 
 
 def _to_responses(tool: Tool, context: RequestContext) -> dict[str, Any]:

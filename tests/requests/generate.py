@@ -334,6 +334,7 @@ def _gemini(o: Options) -> dict[str, Any]:
         mode = o.random.choice(["AUTO", "ANY", "NONE", "VALIDATED"])
         names = {"allowedFunctionNames": ["search", "run"]} if mode in ("ANY", "VALIDATED") and o.chance() else {}
         made["toolConfig"] = {"functionCallingConfig": {"mode": mode, **names}}
+    made |= o.some({"serviceTier": lambda: o.random.choice(["standard", "flex", "priority"])})
     if o.chance(0.2):
         threshold = "BLOCK_ONLY_HIGH"
         made["safetySettings"] = [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": threshold}]
@@ -358,6 +359,7 @@ def _bedrock(o: Options) -> dict[str, Any]:
     )
     choice = o.random.choice([{"auto": {}}, {"any": {}}, {"tool": {"name": "run"}}])
     made["toolConfig"] = {"tools": tools, "toolChoice": choice}
+    made |= o.some({"serviceTier": lambda: {"type": o.random.choice(["default", "flex", "priority", "reserved"])}})
     made |= o.some({"requestMetadata": lambda: {o.word(): o.word()}})
     if o.chance(0.3):
         made["guardrailConfig"] = {"guardrailIdentifier": o.word(), "guardrailVersion": "1"}

@@ -192,6 +192,8 @@ def _gemini(rest: Any) -> list[str]:
     from google.genai import types
 
     found = [f"has {name}" for name in rest if name not in _GEMINI_TOP]
+    tier = rest.get("serviceTier")
+    found += [f"serviceTier {tier}"] if tier is not None and tier not in set(types.ServiceTier) else []
     parts = [(types.GenerationConfig, rest.get("generationConfig")), (types.ToolConfig, rest.get("toolConfig"))]
     parts += [(types.Tool, tool) for tool in rest.get("tools") or ()]
     parts += [(types.SafetySetting, one) for one in rest.get("safetySettings") or ()]

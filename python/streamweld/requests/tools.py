@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
+from streamweld.history.provider_metadata import cache_mark
 from streamweld.requests import schemas, strict_schemas
 from streamweld.requests.tables import MODEL, at, is_accepted, is_list, object_of, put, spec, steps
 
@@ -370,7 +371,18 @@ def _of_ai_sdk_tool(raw: Json, path: Path) -> Tool:
         return Tool("other", path, raw)
     schema = raw.get("inputSchema", raw.get("parameters"))
     inner = object_of(schema).get("jsonSchema", schema)
-    return replace(_function(raw, path, _AI_SDK, "inputSchema"), schema=inner)
+    return _with_mark(replace(_function(raw, path, _AI_SDK, "inputSchema"), schema=inner))
+
+
+def _with_mark(tool: Tool) -> Tool:
+    """Return the tool with the mark of a cached prefix in its provider options as a member."""
+    found = cache_mark(tool.extra.get("providerOptions"))
+    if found is None:
+        return tool
+    mark, rest, place = found
+    extra = {name: value for name, value in tool.extra.items() if name != "providerOptions"}
+    extra |= {"cache_control": mark, **({"providerOptions": rest} if rest else {})}
+    return replace(tool, extra=extra, places={"cache_control": (*tool.path, "providerOptions", *place)})
 
 
 def _of_provider(raw: Any, path: Path, source: str) -> Tool:

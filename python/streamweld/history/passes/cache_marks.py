@@ -23,6 +23,7 @@ from streamweld.history.model import (
     members_of,
     with_parts,
 )
+from streamweld.history.provider_metadata import cache_mark
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -35,6 +36,8 @@ __all__ = ["applies", "run"]
 _CONTROL: Final = SharedMember("cache_control")
 _NAME: Final = str(_CONTROL)
 _NAMES: Final = frozenset({_NAME})
+_OPTIONS: Final = "providerOptions"  # of the AI SDK
+_HOLDERS: Final = frozenset({_NAME, _OPTIONS})
 _KINDS: Final[Mapping[type, str]] = {Text: "text", Call: "call", Result: "tool"}
 
 
@@ -92,22 +95,22 @@ class _Marks:
         ttl = _ttl_of(part) if part.extra and _is_foreign(part, self.family) else None
         if ttl is None or not self._takes(part):
             return part
-        return self._marked(copied(part, extra=_without(part.extra)), ttl)
+        return self._marked(part, ttl)
 
     def _of_messages(self, parts: list[Part]) -> None:
         """Move the mark of a Chat message to the last of its parts that can have it."""
         seen: dict[int, Origin] = {}
         for part in parts:
             origin = part.origin
-            if origin is not None and _NAME in origin.extra and origin.dialect != self.family:
+            if origin is not None and not _HOLDERS.isdisjoint(origin.extra) and origin.dialect != self.family:
                 seen[id(origin)] = origin
         for origin in seen.values():
-            ttl = _ttl(origin.extra[_NAME])
+            ttl = _ttl_in(origin.extra)
             own = [n for n, part in enumerate(parts) if part.origin is origin]
             last = next((n for n in reversed(own) if self._takes(parts[n])), None)
             if ttl is None or last is None:
                 continue
-            bare = origin.without(_NAMES)
+            bare = origin.without(_NAMES) if _NAME in origin.extra else origin.with_extra(_without(origin.extra))
             for n in own:
                 parts[n] = copied(parts[n], origin=bare)
             parts[last] = self._marked(parts[last], ttl)
@@ -148,7 +151,9 @@ class _Marks:
 
 def _is_marked(part: Part) -> bool:
     """Return whether the part or its message may have a mark. This quick test rejects most parts."""
-    if part.extra or type(part) is Opaque or (part.origin is not None and _NAME in part.origin.extra):
+    if part.extra or type(part) is Opaque:
+        return True
+    if part.origin is not None and part.origin.extra and not _HOLDERS.isdisjoint(part.origin.extra):
         return True
     return type(part) is Result and any(inner.extra for inner in part.parts)
 
@@ -158,7 +163,14 @@ def _is_foreign(part: Part, family: str) -> bool:
 
 
 def _without(extra: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in extra.items() if name != _NAME}
+    """Return the members without the mark. Other provider options stay."""
+    made = {name: value for name, value in extra.items() if name != _NAME}
+    found = cache_mark(made.get(_OPTIONS)) if _OPTIONS in made and _NAME not in extra else None
+    if found is not None:
+        made[_OPTIONS] = found[1]
+        if not found[1]:
+            del made[_OPTIONS]
+    return made
 
 
 def _unmarked(part: Text | Media | Opaque, family: str) -> Any:
@@ -168,7 +180,15 @@ def _unmarked(part: Text | Media | Opaque, family: str) -> Any:
 
 
 def _ttl_of(part: Part) -> str | None:
-    return _ttl(part.extra[_NAME]) if _NAME in part.extra else None
+    return _ttl_in(part.extra) if part.extra else None
+
+
+def _ttl_in(extra: Mapping[str, Any]) -> str | None:
+    """Return the lifetime of the mark among the members of a part or message, which may be in its provider options."""
+    if _NAME in extra:
+        return _ttl(extra[_NAME])
+    found = cache_mark(extra[_OPTIONS]) if _OPTIONS in extra else None
+    return None if found is None else _ttl(found[0])
 
 
 def _ttl(mark: Any) -> str | None:

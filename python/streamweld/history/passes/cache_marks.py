@@ -9,7 +9,7 @@ Constraints: `cache_marks`, `members`.
 from __future__ import annotations
 
 from operator import is_
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from streamweld.history.model import (
     CACHE_POINT,
@@ -26,13 +26,14 @@ from streamweld.history.model import (
 from streamweld.history.provider_metadata import cache_mark
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from streamweld.history.context import Context
     from streamweld.history.model import Origin, Part, Turn
 
 __all__ = ["applies", "run"]
 
+_P = TypeVar("_P", Call, Result)
 _CONTROL: Final = SharedMember("cache_control")
 _NAME: Final = str(_CONTROL)
 _NAMES: Final = frozenset({_NAME})
@@ -56,32 +57,59 @@ def _marked(constraints: Mapping[str, Any]) -> Collection[str]:
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with the marks of other dialects in the form of the target."""
     found = context.survey(turns)
-    if (found.bare and not found.opaque) or found.dialects == {context.family}:
+    if not found.beyond or found.dialects == {context.family}:
         return turns
-    return _Marks(context).turns(turns)
+    marks = _Marks(context)
+    made = marks.turns(turns, found.beyond)
+    if marks.kept:
+        found.adopt(made, marks.swapped(found.calls), marks.swapped(found.results))
+    return made
 
 
 class _Marks:
-    """Converts the marks of one history."""
+    """Converts the marks of one history.
+
+    `new`: id of a call or result -> the same one with a mark. `kept`: whether no part was removed or moved.
+    """
 
     def __init__(self, context: Context) -> None:
         self.family = context.family
         self.kinds = _marked(context.constraints)
         self.nested = context.family != "bedrock-converse"  # Bedrock has no cache points within a result
+        self.new: dict[int, Part] = {}
+        self.kept = True
 
-    def turns(self, turns: list[Turn]) -> list[Turn]:
+    def swapped(self, parts: list[_P]) -> list[_P]:
+        """Return the calls or results with those replaced that got a mark."""
+        if not self.new:
+            return parts
+        return [cast("_P", self.new.get(id(part), part)) for part in parts]
+
+    def turns(self, turns: list[Turn], beyond: list[Turn]) -> list[Turn]:
+        """Return the turns. Only those in `beyond` can have marks."""
         out: list[Turn] = []
-        for turn in turns:
+        done = 0
+        for turn in beyond:
+            at = turns.index(turn, done)  # a turn equals only itself
+            out += turns[done:at]
+            done = at + 1
             if not any(map(_is_marked, turn.parts)):
                 out.append(turn)
                 continue
             parts = [self._of_part(part) for part in turn.parts]
             self._of_messages(parts)
-            parts = self._of_points(parts, out)
-            if parts or not turn.parts:
-                same = len(parts) == len(turn.parts) and all(map(is_, parts, turn.parts))
-                out.append(turn if same else with_parts(turn, parts))
-        return out
+            self._note(turn.parts, parts)
+            points = self._of_points(parts, out)
+            self.kept = self.kept and len(points) == len(parts) and all(map(is_, points, parts))
+            if points or not turn.parts:
+                same = len(points) == len(turn.parts) and all(map(is_, points, turn.parts))
+                out.append(turn if same else with_parts(turn, points))
+        return out + turns[done:]
+
+    def _note(self, parts: Sequence[Part], made: list[Part]) -> None:
+        for part, new in zip(parts, made, strict=True):
+            if new is not part and isinstance(part, Call | Result):
+                self.new[id(part)] = new
 
     def _of_part(self, part: Part) -> Part:
         """Convert the mark of a block."""

@@ -96,8 +96,11 @@ def check(
     found.efforts()
     found.tools()
     found.answer_format()
+    found.json_word()
     found.claude()
     found.cache_marks()
+    if profile.target == "anthropic":
+        found.anthropic()
     if profile.target == "openai-chat":
         found.chat()
     if profile.target == "bedrock-converse":
@@ -265,6 +268,21 @@ class _Checker:
             if what is not None:
                 self.add("format_schema", steps(path), what)
 
+    def json_word(self) -> None:
+        """Check that the messages contain the word that some APIs require for the format json_object."""
+        path, member = ("text.format", "input") if self.target == "responses" else ("response_format", "messages")
+        if self.profile.name not in spec("json_word")["gateways"].get(self.target, ()):
+            return
+        if object_of(at(self.request, path)).get("type") == "json_object":
+            words = [self.request[member]] if isinstance(self.request.get(member), str) else []
+            for message in map(object_of, listed(self.request.get(member))):
+                words += [
+                    message.get("content"),
+                    *[object_of(part).get("text") for part in listed(message.get("content"))],
+                ]
+            if not any(isinstance(word, str) and "json" in word.lower() for word in words):
+                self.add("format_word", steps(path))
+
     def chat(self) -> None:
         """Check for empty lists of tools, and for options without the option that they require."""
         request = self.request
@@ -280,6 +298,15 @@ class _Checker:
                 self.add("option_alone", ("parallel_tool_calls",), "parallel_tool_calls without tools")
             if request.get("tool_choice") == "auto":
                 self.add("tool_choice_alone", ("tool_choice",))
+
+    def anthropic(self) -> None:
+        """Check for blank stop sequences, and for the option of parallel calls without calls."""
+        for n, text in enumerate(listed(self.request.get("stop_sequences"))):
+            if isinstance(text, str) and not text.strip():
+                self.add("option_form", ("stop_sequences", str(n)), "a blank stop sequence")
+        choice = object_of(self.request.get("tool_choice"))
+        if choice.get("type") == "none" and "disable_parallel_tool_use" in choice:
+            self.add("option_alone", ("tool_choice", "disable_parallel_tool_use"), "no calls with the tool choice none")
 
     def bedrock(self) -> None:
         """Check for empty descriptions of tools."""
@@ -399,6 +426,9 @@ class _Checker:
                     self.add("option_unsupported", steps(paths[name]), f"{name} with {model}")
         if facts.get("one_of_two") and given["temperature"] is not None and given["top_p"] is not None:
             self.add("option_conflict", steps(paths["top_p"]), "temperature and top_p")
+        off = kind == "disabled" and facts.get("off_limits_effort")
+        if off and given["effort"] in ("xhigh", "max"):
+            self.add("option_conflict", steps(paths["effort"]), f"effort {given['effort']} and disabled thinking")
         forced = choice.get("type") in ("any", "tool") or "any" in choice or "tool" in choice
         if facts.get("always_thinks"):
             if kind == "disabled":
@@ -469,6 +499,11 @@ class _Checker:
             special = budget == -1 or (budget == 0 and not facts.get("always_thinks"))
             if not special and not low <= budget <= high:
                 self.add("option_bounds", (*place, "thinkingBudget"), f"{budget}; {low} to {high} are allowed")
+        if (
+            at(self.request, "generationConfig.logprobs")
+            and at(self.request, "generationConfig.responseLogprobs") is not True
+        ):
+            self.add("option_alone", ("generationConfig", "logprobs"), "logprobs without responseLogprobs")
         entries = [object_of(entry) for entry in listed(self.request.get("tools"))]
         built_in = [n for n, entry in enumerate(entries) if entry.keys() - {"functionDeclarations"}]
         enabled = at(self.request, "toolConfig.includeServerSideToolInvocations") is True

@@ -67,14 +67,18 @@ def options_beside(given: Any, read: ProviderMetadata) -> dict[str, Any]:
     """
     if not isinstance(given, Mapping):
         return {}
-    known = {value for value in read[1:] if value is not None}
+    known = [value for value in read[1:] if value is not None]
     made: dict[str, Any] = {}
     for issuer, raw in cast("Mapping[str, Any]", given).items():
         if not isinstance(raw, Mapping):
             made |= {} if raw is None else {issuer: raw}
             continue
         sent = cast("Mapping[str, Any]", raw)
-        left = {name: value for name, value in sent.items() if not (name in _METADATA and value in known)}
+        left = {
+            name: value
+            for name, value in sent.items()
+            if value is not None and not (name in _METADATA and value in known)
+        }
         if left:
             made[issuer] = left
     return made

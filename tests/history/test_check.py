@@ -126,6 +126,7 @@ ONLY_FOR_CONVERTERS = {
         "inline",
     ),  # they equal the default, or apply only with `store: false`
     "tool_types",  # a constraint on requests: `requests.check`
+    *("url_types", "url_types.file", "url_types.image"),  # a block with a URL has no media type
     "cache_marks",  # where a converter may write the marks of other APIs
 }
 

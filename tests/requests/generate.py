@@ -26,6 +26,25 @@ SOURCES: Final = (
 TOOL_NAMES: Final = ("search", "get_time", "run")  # the tools that the histories call
 
 
+_PARTS: Final[list[dict[str, Any]]] = [
+    {"type": "integer", "minimum": 1, "maximum": 9},
+    {"type": "string", "minLength": 1, "pattern": "^a"},
+    {"type": "string", "format": "regex"},
+    {
+        "type": "array",
+        "items": {"type": "object", "properties": {"x": {"type": "number", "multipleOf": 2}}},
+        "minItems": 3,
+    },
+    {"oneOf": [{"type": "string"}, {"type": "null"}]},
+    {"type": ["string", "null"], "maxLength": 5},
+    {"enum": ["a", 1, None]},
+    {"type": "object", "additionalProperties": {"type": "string"}},
+    {"allOf": [{"type": "object", "properties": {"y": {"type": "boolean"}}}]},
+    {"$ref": "#"},
+    {},
+]
+
+
 class Options:
     """Generates the options of one request."""
 
@@ -51,13 +70,14 @@ class Options:
         return found
 
     def schema(self) -> dict[str, Any]:
-        properties = {self.word(): {"type": "string", "description": self.word()}}
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
+        """Return a schema that every API accepts, or one with keywords that strict modes reject."""
+        properties: dict[str, Any] = {self.word(): {"type": "string", "description": self.word()}}
+        if self.chance(0.6):
+            closed: dict[str, Any] = {"required": list(properties), "additionalProperties": False}
+            return {"type": "object", "properties": properties, **closed}
+        for members in self.random.sample(_PARTS, 3):
+            properties[self.word()] = {**members, "description": self.word()}
+        return {"type": "object", "properties": properties, **self.some({"required": list(properties)[:1]})}
 
     def some(self, members: dict[str, Any]) -> dict[str, Any]:
         """Return some of the members. If a value is a function, it is called only if the member is selected."""
@@ -133,12 +153,13 @@ def _chat(o: Options) -> dict[str, Any]:
             made["tool_choice"] = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": allowed}}
         made |= o.some({"parallel_tool_calls": o.chance})
     if o.chance():
+        before = len(o.tokens)
         inner = {"name": o.word(), "schema": o.schema(), "strict": True}
         made["response_format"] = o.random.choice(
             [{"type": "json_schema", "json_schema": inner}, {"type": "json_object"}, {"type": "text"}]
         )
         if made["response_format"]["type"] != "json_schema":
-            del o.tokens[-3:]
+            del o.tokens[before:]
     if o.chance(0.2):
         made |= {"logprobs": True, "top_logprobs": 3}
     return made
@@ -313,6 +334,7 @@ def _gemini(o: Options) -> dict[str, Any]:
         mode = o.random.choice(["AUTO", "ANY", "NONE", "VALIDATED"])
         names = {"allowedFunctionNames": ["search", "run"]} if mode in ("ANY", "VALIDATED") and o.chance() else {}
         made["toolConfig"] = {"functionCallingConfig": {"mode": mode, **names}}
+    made |= o.some({"serviceTier": lambda: o.random.choice(["standard", "flex", "priority"])})
     if o.chance(0.2):
         threshold = "BLOCK_ONLY_HIGH"
         made["safetySettings"] = [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": threshold}]
@@ -337,6 +359,7 @@ def _bedrock(o: Options) -> dict[str, Any]:
     )
     choice = o.random.choice([{"auto": {}}, {"any": {}}, {"tool": {"name": "run"}}])
     made["toolConfig"] = {"tools": tools, "toolChoice": choice}
+    made |= o.some({"serviceTier": lambda: {"type": o.random.choice(["default", "flex", "priority", "reserved"])}})
     made |= o.some({"requestMetadata": lambda: {o.word(): o.word()}})
     if o.chance(0.3):
         made["guardrailConfig"] = {"guardrailIdentifier": o.word(), "guardrailVersion": "1"}

@@ -84,6 +84,7 @@ _HOSTED |= {"safe_prompt", "prompt_mode", "prompt_cache_key", "guardrails"}
 # The API accepts these members for models before Claude Opus 4.7, but version 2 of the package no longer contains them:
 # https://platform.claude.com/docs/en/about-claude/models/migration-guide
 _SAMPLING: Final = {"temperature", "top_p", "top_k"}
+_STRICT_CLAUDE: Final = {"anthropic", "vertex", "bedrock-mantle"}
 _GEMINI_TOP: Final = {
     *("model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig", "safetySettings"),
     *("cachedContent", "labels", "store", "serviceTier"),
@@ -119,7 +120,8 @@ def complaints(target: str, gateway: str, payload: Any) -> list[str]:
                 r"claude-(opus|sonnet|haiku|fable)-(4-[7-9]|[5-9])", str(rest.get("model"))
             ):
                 rest = {name: value for name, value in rest.items() if name not in _SAMPLING}
-            return faults(_hint(target), {"model": "m", "stream": False, **rest})
+            found = faults(_hint(target), {"model": "m", "stream": False, **rest})
+            return found + (_anthropic_schemas(rest) if target == "anthropic" and gateway in _STRICT_CLAUDE else [])
         case "gemini":
             return _gemini(rest)
         case "bedrock-converse":
@@ -128,6 +130,50 @@ def complaints(target: str, gateway: str, payload: Any) -> list[str]:
             return _mistral(rest)
         case _:
             return []
+
+
+def _anthropic_schemas(rest: Any) -> list[str]:
+    form = rest.get("output_config", {}).get("format")
+    strict = [tool["input_schema"] for tool in rest.get("tools", ()) if tool.get("strict") and "input_schema" in tool]
+    return _schemas([*strict, *([form["schema"]] if form else [])])
+
+
+def _schemas(given: list[Any]) -> list[str]:
+    """Return the schemas that Anthropic's SDK, which writes the subset that Claude accepts, would change."""
+    from anthropic.lib._parse._transform import transform_schema
+
+    return [
+        f"{schema} is {fit}"
+        for schema in given
+        if (fit := transform_schema(_documented(schema))) != _documented(schema)
+    ]
+
+
+def _documented(schema: Any) -> Any:
+    """Return the schema without what the SDK does not write, but the API accepts.
+
+    These are simple patterns, defaults, several types, and members beside a reference or an enum:
+    https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations
+    """
+    if isinstance(schema, list):
+        return [_documented(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    maps = ("properties", "$defs")
+    made = {
+        name: {key: _documented(one) for key, one in value.items()} if name in maps else _documented(value)
+        for name, value in schema.items()
+        if name not in ("pattern", "default", "$schema")
+    }
+    if isinstance(made.get("type"), list):
+        made["type"] = made["type"][0]
+    if "enum" in made or "const" in made:
+        made.pop("type", None)
+    if "$ref" in made:
+        made = {name: value for name, value in made.items() if name in ("$ref", "$defs")}
+    if made.get("type") == "object":
+        made.setdefault("properties", {})
+    return made
 
 
 @cache
@@ -146,6 +192,8 @@ def _gemini(rest: Any) -> list[str]:
     from google.genai import types
 
     found = [f"has {name}" for name in rest if name not in _GEMINI_TOP]
+    tier = rest.get("serviceTier")
+    found += [f"serviceTier {tier}"] if tier is not None and tier not in set(types.ServiceTier) else []
     parts = [(types.GenerationConfig, rest.get("generationConfig")), (types.ToolConfig, rest.get("toolConfig"))]
     parts += [(types.Tool, tool) for tool in rest.get("tools") or ()]
     parts += [(types.SafetySetting, one) for one in rest.get("safetySettings") or ()]
@@ -162,7 +210,12 @@ def _bedrock(rest: Any) -> list[str]:
     from botocore.validate import ParamValidator
 
     report = ParamValidator().validate({"modelId": "m", **rest}, converse_shape())
-    return report.generate_report().splitlines() if report.has_errors() else []
+    if report.has_errors():
+        return report.generate_report().splitlines()
+    specs = [tool["toolSpec"] for tool in rest.get("toolConfig", {}).get("tools", ()) if "toolSpec" in tool]
+    given = [spec["inputSchema"]["json"] for spec in specs if spec.get("strict")]
+    form = rest.get("outputConfig", {}).get("textFormat")
+    return _schemas([*given, *([json.loads(form["structure"]["jsonSchema"]["schema"])] if form else [])])
 
 
 def _mistral(rest: Any) -> list[str]:

@@ -52,6 +52,36 @@ def marked(number: int) -> Any:
     return [{"type": "text", "text": str(n), "cache_control": {"type": "ephemeral"}} for n in range(number)]
 
 
+CLOSED: Any = {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+def claude_strict(more: bool = False, **members: Any) -> Any:
+    """Return a strict tool with one property of these members."""
+    inner = {"type": "string", **members}
+    schema = {
+        "type": "object",
+        "properties": {"a": inner},
+        "additionalProperties": more,
+        "$defs": {"A": {"type": "null"}},
+    }
+    return {"name": "get", "strict": True, "input_schema": schema}
+
+
+def bedrock_strict(members: Any) -> dict[str, Any]:
+    tool = claude_strict(**members)
+    spec = {"name": "get", "strict": True, "inputSchema": {"json": tool["input_schema"]}}
+    return bedrock(toolConfig={"tools": [{"toolSpec": spec}]})
+
+
+def converse_format(schema: Any) -> Any:
+    form = {"type": "json_schema", "structure": {"jsonSchema": {"name": "x", "schema": json.dumps(schema)}}}
+    return {"textFormat": form}
+
+
+def chat_format(schema: Any) -> Any:
+    return {"type": "json_schema", "json_schema": {"name": "x", "schema": schema, "strict": True}}
+
+
 MIXED: Any = [{"functionDeclarations": [{"name": "get"}]}, {"googleSearch": {}}]
 SERVER: Any = {"includeServerSideToolInvocations": True}
 
@@ -282,6 +312,42 @@ WRONG: list[tuple[str, str, str | None, Any, Any]] = [
         {"input": "hi", "tools": [{"type": "function", **strict(["a"])["function"]}]},
         {"input": "hi", "tools": [{"type": "function", **strict(["b", "a"])["function"]}]},
     ),
+    *[
+        ("tool_strict", "anthropic", None, {"max_tokens": 9, "tools": [wrong]}, {"max_tokens": 9, "tools": [right]})
+        for wrong, right in (
+            (claude_strict(minimum=1), claude_strict()),
+            (claude_strict(more=True), claude_strict()),
+            (claude_strict(minItems=2, type="array"), claude_strict(minItems=1, type="array")),
+            (claude_strict(pattern=r"\bx"), claude_strict(pattern=r"\d{3,5}")),
+            (claude_strict(**{"$ref": "#"}), claude_strict(**{"$ref": "#/$defs/A"})),
+            (claude_strict(**{"$ref": "#/$defs/B"}), claude_strict(**{"$ref": "#/$defs/A"})),
+        )
+    ],
+    ("tool_strict", "bedrock-converse", None, bedrock_strict({"maxLength": 1}), bedrock_strict({"format": "uri"})),
+    *[
+        (
+            "format_schema",
+            "anthropic",
+            None,
+            {"max_tokens": 9, "output_config": {"format": {"type": "json_schema", "schema": wrong}}},
+            {"max_tokens": 9, "output_config": {"format": {"type": "json_schema", "schema": CLOSED}}},
+        )
+        for wrong in ({"type": "object"}, {**CLOSED, "oneOf": [{"type": "object"}]}, {"properties": {}}, {})
+    ],
+    (
+        "format_schema",
+        "bedrock-converse",
+        None,
+        bedrock(outputConfig=converse_format({"type": "object"})),
+        bedrock(outputConfig=converse_format(CLOSED)),
+    ),
+    (
+        "format_schema",
+        "openai-chat",
+        None,
+        {"response_format": chat_format(strict([])["function"]["parameters"])},
+        {"response_format": chat_format(strict(["a", "b"])["function"]["parameters"])},
+    ),
     ("tool_strict", "openai-chat", "azure-openai", {"tools": [strict([], False)]}, {"tools": [strict(["a", "b"])]}),
     (
         "tool_name",
@@ -373,6 +439,76 @@ WRONG: list[tuple[str, str, str | None, Any, Any]] = [
     ("option_form", "openai-chat", None, {"metadata": {"k": "v" * 513}}, {"metadata": {"k": "v" * 512}}),
     ("option_form", "responses", None, {"input": "hi", "metadata": {"k" * 65: ""}}, {"input": "hi", "metadata": {}}),
     ("option_form", "bedrock-converse", None, bedrock(requestMetadata={"k": "é"}), bedrock(requestMetadata={"k": "e"})),
+    (
+        "format_word",
+        "openai-chat",
+        None,
+        {"response_format": {"type": "json_object"}},
+        {"response_format": {"type": "json_object"}, "messages": [{"role": "user", "content": "as JSON"}]},
+    ),
+    (
+        "format_word",
+        "responses",
+        None,
+        {"input": "hi", "instructions": "in JSON", "text": {"format": {"type": "json_object"}}},
+        {
+            "input": [{"role": "user", "content": [{"type": "input_text", "text": "Json, please"}]}],
+            "text": {"format": {"type": "json_object"}},
+        },
+    ),
+    (
+        "format_word",
+        "openai-chat",
+        "deepseek",
+        {"response_format": {"type": "json_object"}},
+        {"response_format": {"type": "text"}},
+    ),
+    (
+        "option_form",
+        "anthropic",
+        None,
+        {"max_tokens": 9, "stop_sequences": ["x", " "]},
+        {"max_tokens": 9, "stop_sequences": ["x "]},
+    ),
+    (
+        "option_alone",
+        "anthropic",
+        None,
+        {
+            "max_tokens": 9,
+            "tools": [CLAUDE_GET],
+            "tool_choice": {"type": "none", "disable_parallel_tool_use": True},
+        },
+        {
+            "max_tokens": 9,
+            "tools": [CLAUDE_GET],
+            "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
+        },
+    ),
+    (
+        "option_conflict",
+        "anthropic",
+        None,
+        {
+            "model": "claude-opus-5",
+            "max_tokens": 9,
+            "thinking": {"type": "disabled"},
+            "output_config": {"effort": "max"},
+        },
+        {
+            "model": "claude-opus-5",
+            "max_tokens": 9,
+            "thinking": {"type": "disabled"},
+            "output_config": {"effort": "high"},
+        },
+    ),
+    (
+        "option_alone",
+        "gemini",
+        None,
+        gemini("m", generationConfig={"logprobs": 3, "responseLogprobs": False}),
+        gemini("m", generationConfig={"logprobs": 3, "responseLogprobs": True}),
+    ),
     ("tool_choice_alone", "openai-chat", None, {"tool_choice": "auto"}, {"tool_choice": "auto", "tools": [GET]}),
     (
         "tool_description",
@@ -401,6 +537,76 @@ WRONG: list[tuple[str, str, str | None, Any, Any]] = [
         None,
         gemini("m", generationConfig={"responseSchema": {"anyOf": [{"items": {"$ref": "#"}}]}}),
         gemini("m", generationConfig={"responseJsonSchema": {"$ref": "#"}}),
+    ),
+    (
+        "format_word",
+        "openai-chat",
+        None,
+        {"response_format": {"type": "json_object"}},
+        {"response_format": {"type": "json_object"}, "messages": [{"role": "user", "content": "as JSON"}]},
+    ),
+    (
+        "format_word",
+        "responses",
+        None,
+        {"input": "hi", "instructions": "in JSON", "text": {"format": {"type": "json_object"}}},
+        {
+            "input": [{"role": "user", "content": [{"type": "input_text", "text": "Json, please"}]}],
+            "text": {"format": {"type": "json_object"}},
+        },
+    ),
+    (
+        "format_word",
+        "openai-chat",
+        "deepseek",
+        {"response_format": {"type": "json_object"}},
+        {"response_format": {"type": "text"}},
+    ),
+    (
+        "option_form",
+        "anthropic",
+        None,
+        {"max_tokens": 9, "stop_sequences": ["x", " "]},
+        {"max_tokens": 9, "stop_sequences": ["x "]},
+    ),
+    (
+        "option_alone",
+        "anthropic",
+        None,
+        {
+            "max_tokens": 9,
+            "tools": [CLAUDE_GET],
+            "tool_choice": {"type": "none", "disable_parallel_tool_use": True},
+        },
+        {
+            "max_tokens": 9,
+            "tools": [CLAUDE_GET],
+            "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
+        },
+    ),
+    (
+        "option_conflict",
+        "anthropic",
+        None,
+        {
+            "model": "claude-opus-5",
+            "max_tokens": 9,
+            "thinking": {"type": "disabled"},
+            "output_config": {"effort": "max"},
+        },
+        {
+            "model": "claude-opus-5",
+            "max_tokens": 9,
+            "thinking": {"type": "disabled"},
+            "output_config": {"effort": "high"},
+        },
+    ),
+    (
+        "option_alone",
+        "gemini",
+        None,
+        gemini("m", generationConfig={"logprobs": 3, "responseLogprobs": False}),
+        gemini("m", generationConfig={"logprobs": 3, "responseLogprobs": True}),
     ),
     ("tool_choice_alone", "openai-chat", None, {"tool_choice": "required"}, {"tool_choice": "none"}),
 ]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from streamweld.history.model import Media
 
-__all__ = ["canonical", "detected", "is_concrete", "short_form", "standard_base64", "takes", "text_of"]
+__all__ = ["canonical", "detected", "is_concrete", "short_form", "standard_base64", "takes", "text_of", "url_ending"]
 
 _ALIASES: Final = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png"}
 _PCM: Final = frozenset({"audio/l16", "audio/pcm"})  # raw audio can be played only with the type's parameters
@@ -88,6 +88,16 @@ def short_form(media_type: str, kind: str) -> str:
 def is_concrete(media_type: str | None) -> bool:
     """Return whether a media type names a specific format, unlike `image` (AI SDK) or `image/*`."""
     return media_type is not None and not media_type.endswith("/*") and "/" in media_type
+
+
+def url_ending(url: str) -> str:
+    """Return the ending of the file name in a URL, in lower case and without the dot; empty if there is none.
+
+    >>> url_ending("https://example.com/a/notes.TXT?v=1#top")
+    'txt'
+    """
+    name = url.partition("#")[0].partition("?")[0].rpartition("/")[2]
+    return name.rpartition(".")[2].lower() if "." in name else ""
 
 
 def detected(data: str) -> str | None:

@@ -133,6 +133,10 @@ class Origin:
             found = self._bare[names] = Origin(self.dialect, self.path, self.raw, self.count, extra, stale=True)
         return found
 
+    def with_extra(self, extra: Mapping[str, Any]) -> Origin:
+        """Return the origin with other extra members."""
+        return Origin(self.dialect, self.path, self.raw, self.count, extra, stale=True)
+
 
 @dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
 def _part(cls: type[_T]) -> type[_T]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
-__all__ = ["ProviderMetadata", "read_metadata", "text_signature", "write_metadata"]
+__all__ = ["ProviderMetadata", "cache_mark", "options_beside", "read_metadata", "text_signature", "write_metadata"]
 
 
 class ProviderMetadata(NamedTuple):
@@ -17,6 +17,15 @@ class ProviderMetadata(NamedTuple):
     encrypted: str | None
 
 
+_METADATA: Final = ("itemId", "signature", "thoughtSignature", "reasoningEncryptedContent", "redactedData")
+# The options that mark a cached prefix: https://ai-sdk.dev/providers/ai-sdk-providers/anthropic#cache-control,
+# https://ai-sdk.dev/providers/ai-sdk-providers/amazon-bedrock#cache-points
+_MARKS: Final = (
+    ("anthropic", "cacheControl"),
+    ("anthropic", "cache_control"),
+    ("openrouter", "cacheControl"),
+    ("bedrock", "cachePoint"),
+)
 _NOTHING: Final = ProviderMetadata(None, None, None, None)
 
 
@@ -48,6 +57,52 @@ def text_signature(given: Any) -> tuple[str | None, bool]:
     return (
         (found.signature, given == {found.issuer: {"thoughtSignature": found.signature}}) if signed else (None, False)
     )
+
+
+def options_beside(given: Any, read: ProviderMetadata) -> dict[str, Any]:
+    """Return the options that a part has in addition to the metadata that was read; empty if there are none.
+
+    >>> options_beside({"google": {"thoughtSignature": "s", "x": 1}}, ProviderMetadata("google", None, "s", None))
+    {'google': {'x': 1}}
+    """
+    if not isinstance(given, Mapping):
+        return {}
+    known = [value for value in read[1:] if value is not None]
+    made: dict[str, Any] = {}
+    for issuer, raw in cast("Mapping[str, Any]", given).items():
+        if not isinstance(raw, Mapping):
+            made |= {} if raw is None else {issuer: raw}
+            continue
+        sent = cast("Mapping[str, Any]", raw)
+        left = {
+            name: value
+            for name, value in sent.items()
+            if value is not None and not (name in _METADATA and value in known)
+        }
+        if left:
+            made[issuer] = left
+    return made
+
+
+def cache_mark(given: Any) -> tuple[Mapping[str, Any], Mapping[str, Any], tuple[str, str]] | None:
+    """Return the mark of a cached prefix in the options of a part, the other options, and the path of the mark.
+
+    The mark is in the form of Anthropic's `cache_control`. None if there is no mark.
+
+    >>> cache_mark({"bedrock": {"cachePoint": {"type": "default"}, "x": 1}})
+    ({'type': 'ephemeral'}, {'bedrock': {'x': 1}}, ('bedrock', 'cachePoint'))
+    """
+    options = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+    for issuer, name in _MARKS:
+        sent = cast("Any", options.get(issuer))
+        mark = cast("Mapping[str, Any]", sent).get(name) if isinstance(sent, Mapping) else None
+        if not isinstance(mark, Mapping):
+            continue
+        own = {key: value for key, value in cast("Mapping[str, Any]", sent).items() if key != name}
+        others = {key: value for key, value in options.items() if key != issuer}
+        rest = {**others, issuer: own} if own else others
+        return {**cast("Mapping[str, Any]", mark), "type": "ephemeral"}, rest, (issuer, name)
+    return None
 
 
 def _word(sent: Mapping[str, Any], name: str) -> str | None:

@@ -46,6 +46,7 @@ class Survey:
         approvals: whether the history has approvals of calls.
         dialects: the dialects from which the parts were read.
         bare: whether the model has a field for every member of every message and block.
+        beyond: all turns with a member for which the model has no field, or with opaque content, in order.
         common: whether every message is a Chat Completions message with only common members (`chat_members`).
         plain: every turn has parts and does not end with reasoning; all parts are reasoning, calls, non-blank texts
             that are not refusals, or results that consist of such texts or of a non-empty value.
@@ -59,7 +60,7 @@ class Survey:
 
     __slots__ = (
         *("turns", "calls", "results", "instructed", "joined", "reasoned", "signed_texts", "opaque", "approvals"),
-        *("dialects", "bare", "common", "plain", "paired", "trailing", "ascii", "values"),
+        *("dialects", "bare", "beyond", "common", "plain", "paired", "trailing", "ascii", "values"),
     )
     turns: list[Turn]
     calls: list[Call]
@@ -72,6 +73,7 @@ class Survey:
     approvals: bool
     dialects: set[str]
     bare: bool
+    beyond: list[Turn]
     common: bool
     plain: bool
     paired: bool
@@ -83,10 +85,12 @@ class Survey:
         calls: list[Call] = []
         results: list[Result] = []
         values: list[Any] = []
+        beyond: list[Turn] = []
         instructed = joined = reasoned = signed_texts = opaque = approvals = False
         bare = common = plain = paired = trailing = ascii_only = True
         dialects: set[str] = set()
         seen: Origin | None = None  # origin of the previous part
+        told = False  # whether the message of the previous part has members for which the model has no field
         dialect = ""  # dialect of the previous part's origin
         before = ""  # role of the previous turn
         call_ids: list[str] | None = None  # ids of the calls in the previous turn
@@ -106,24 +110,32 @@ class Survey:
                 if origin.dialect != dialect:
                     dialect = origin.dialect
                     dialects.add(dialect)
+                told = False
                 if origin.extra is not COMMON:
                     common = False
                     if origin.extra is not EMPTY and origin.extra:
-                        bare = False
+                        bare, told = False, True
                 seen = origin
+            if told and (origin is not None or (parts and parts[0].origin is seen)):
+                beyond.append(turn)
             for part in parts:
                 origin = part.origin
                 if origin is not seen and origin is not None:
                     if origin.dialect != dialect:
                         dialect = origin.dialect
                         dialects.add(dialect)
+                    told = False
                     if origin.extra is not COMMON:
                         common = False
                         if origin.extra is not EMPTY and origin.extra:
-                            bare = False
+                            bare, told = False, True
+                            if not beyond or beyond[-1] is not turn:
+                                beyond.append(turn)
                     seen = origin
                 if part.extra is not EMPTY and part.extra:
                     bare = False
+                    if not beyond or beyond[-1] is not turn:
+                        beyond.append(turn)
                 if type(part) is Call:
                     calls.append(part)
                     text = part.arguments
@@ -164,6 +176,8 @@ class Survey:
                             opaque = opaque or type(inner) is Opaque
                         if inner.extra is not EMPTY and inner.extra:
                             bare = False
+                            if not beyond or beyond[-1] is not turn:
+                                beyond.append(turn)
                         if inner.origin is not None:
                             dialects.add(inner.origin.dialect)
                     if part.value is MISSING:
@@ -177,7 +191,10 @@ class Survey:
                     reasoned, ascii_only = True, False
                 else:
                     plain = ascii_only = False
-                    opaque = opaque or type(part) is Opaque
+                    if type(part) is Opaque:
+                        opaque = True
+                        if not beyond or beyond[-1] is not turn:
+                            beyond.append(turn)
                     approvals = approvals or type(part) is ApprovalRequest or type(part) is ApprovalResponse
             if answers != call_ids or (answers is not None and (role != "tool" or len(answers) != len(parts))):
                 paired = False
@@ -189,6 +206,7 @@ class Survey:
         self.instructed, self.joined, self.reasoned, self.opaque = instructed, joined, reasoned, opaque
         self.approvals, self.signed_texts, self.values = approvals, signed_texts, values
         self.paired = paired and call_ids is None and len(ids) == len(calls) and "" not in ids
+        self.beyond = beyond
         self.bare, self.common, self.plain, self.trailing, self.ascii = bare, common, plain, trailing, ascii_only
 
     def adopt(self, turns: list[Turn], calls: list[Call] | None = None, results: list[Result] | None = None) -> None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from streamweld.requests import schemas
-from streamweld.requests.tables import at, object_of, put, steps
+from streamweld.requests import schemas, strict_schemas
+from streamweld.requests.tables import at, object_of, put, remove, steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamweld.requests.context import RequestContext
 
-__all__ = ["AnswerFormat", "read", "translate"]
+__all__ = ["AnswerFormat", "read", "refit", "translate"]
 
 Kind: TypeAlias = Literal["text", "json_object", "json_schema", "other"]
 _PLACES = {
@@ -44,13 +44,15 @@ _UNNAMED = {
 class AnswerFormat:
     """The response format that the request asks for.
 
-    `inner`: the path, relative to `path`, of the object that contains the members of the format.
+    `inner`: the path, relative to `path`, of the object that contains the members of the format. `place`: the path,
+    relative to `path`, of the schema.
     """
 
     kind: Kind
     path: str
     raw: Any
     inner: tuple[str, ...] = ()
+    place: tuple[str, ...] = ()
     name: str | None = None
     description: str | None = None
     schema: Any = None
@@ -72,16 +74,16 @@ def read(context: RequestContext) -> AnswerFormat | None:
             return _of_gemini(context, path, raw)
         case "bedrock-converse":
             inner = object_of(object_of(given.get("structure")).get("jsonSchema"))
-            return _of_schema(path, raw, inner, _parsed(inner.get("schema")), ("structure", "jsonSchema"))
+            made = _of_schema(path, raw, inner, "schema", ("structure", "jsonSchema"))
+            return replace(made, schema=_parsed(made.schema))
         case "ai-sdk-model":
             if kind == "json":
-                schema = given.get("schema")
-                return _of_schema(path, raw, given, schema) if schema else AnswerFormat("json_object", path, raw)
+                return _of_schema(path, raw, given) if given.get("schema") else AnswerFormat("json_object", path, raw)
         case _:
             if kind == "json_schema":
                 inner = object_of(given.get("json_schema")) or given
-                schema = inner.get("schema", inner.get("schema_definition"))
-                return _of_schema(path, raw, inner, schema, () if inner is given else ("json_schema",))
+                member = "schema" if "schema" in inner else "schema_definition"
+                return _of_schema(path, raw, inner, member, () if inner is given else ("json_schema",))
             if kind == "json_object":
                 return AnswerFormat("json_object", path, raw)
     return AnswerFormat("text" if kind == "text" else "other", path, raw)
@@ -95,16 +97,19 @@ def _of_gemini(context: RequestContext, path: str, raw: Any) -> AnswerFormat:
     return AnswerFormat("json_schema", path, raw, schema=schemas.from_gemini(raw) if path.endswith("eSchema") else raw)
 
 
-def _of_schema(path: str, raw: Any, inner: Mapping[str, Any], schema: Any, place: tuple[str, ...] = ()) -> AnswerFormat:
-    name, description, strict = (inner.get(member) for member in ("name", "description", "strict"))
+def _of_schema(
+    path: str, raw: Any, inner: Mapping[str, Any], member: str = "schema", holder: tuple[str, ...] = ()
+) -> AnswerFormat:
+    name, description, strict = inner.get("name"), inner.get("description"), inner.get("strict")
     return AnswerFormat(
         "json_schema",
         path,
         raw,
-        place,
+        holder,
+        (*holder, member),
         name if isinstance(name, str) else None,
         description if isinstance(description, str) else None,
-        schema,
+        inner.get(member),
         strict if isinstance(strict, bool) else None,
     )
 
@@ -113,11 +118,12 @@ def _is_schema(schema: Any) -> bool:
     """Return whether the schema is a non-empty object that can be written as JSON."""
     try:
         return bool(object_of(schema)) and bool(json.dumps(schema))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return False
 
 
 def _parsed(schema: Any) -> Any:
+    """Return a schema that is written as text, as in Bedrock, as an object."""
     if not isinstance(schema, str):
         return schema
     try:
@@ -145,7 +151,8 @@ def translate(found: AnswerFormat | None, context: RequestContext, made: dict[st
         )
         put(made, "response_format", {"type": "json_object"})
         return
-    value = None if found.kind == "other" else _written(found, context)
+    fit = _fitted(found, context)
+    value = None if found.kind == "other" or fit is None else _written(fit, context)
     if value is None:
         context.lose(
             "response_format", path, f"{context.target} does not support this answer format", found.raw, vital=True
@@ -161,6 +168,49 @@ def translate(found: AnswerFormat | None, context: RequestContext, made: dict[st
                 f"{context.target} does not have this member in an answer format",
                 getattr(found, name),
             )
+
+
+def refit(context: RequestContext, made: dict[str, Any]) -> None:
+    """Replace the schema in `made`, a request whose source and target are the same API, if the API rejects it."""
+    found = read(context)
+    if found is None or found.kind != "json_schema":
+        return
+    fit = _fitted(found, context)
+    if fit is None:
+        why = f"{context.target} does not support this answer format"
+        context.lose("response_format", steps(found.path), why, found.raw, vital=True)
+        remove(made, found.path)
+        return
+    base = ".".join((found.path, *found.inner))
+    if fit.strict != found.strict:
+        remove(made, f"{base}.strict")
+    if fit.schema is not found.schema:
+        text = isinstance(at(made, ".".join((found.path, *found.place))), str)
+        put(made, ".".join((found.path, *found.place)), _dumped(fit.schema) if text else fit.schema)
+
+
+def _fitted(found: AnswerFormat, context: RequestContext) -> AnswerFormat | None:
+    """Return the format with a schema that the gateway accepts, or None if there is none.
+
+    OpenAI restricts the schema only in strict mode, so `strict` is dropped instead.
+    """
+    subset = strict_schemas.subset_of(context)
+    if subset is None or found.kind != "json_schema" or not _is_schema(found.schema):
+        return found
+    if subset == "openai" and not found.strict:
+        return found
+    fit = strict_schemas.fitted(found.schema, subset)
+    if fit is not None:
+        strict_schemas.report(fit, "format_schema", (*steps(found.path), *found.place), context)
+        return replace(found, schema=fit.schema)
+    if subset != "openai":
+        return None
+    context.lose("strict", (*steps(found.path), *found.inner, "strict"), strict_schemas.why_not(subset), True)
+    return replace(found, strict=None)
+
+
+def _dumped(schema: Any) -> str:
+    return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
 
 
 def _written(found: AnswerFormat, context: RequestContext) -> dict[str, Any] | None:
@@ -188,7 +238,7 @@ def _written(found: AnswerFormat, context: RequestContext) -> dict[str, Any] | N
             made = {"generationConfig.responseMimeType": "application/json"}
             return made if plain else {**made, "generationConfig.responseJsonSchema": found.schema}
         case "bedrock-converse":
-            inner = {**named, "schema": json.dumps(found.schema, ensure_ascii=False, separators=(",", ":"))}
+            inner = {**named, "schema": _dumped(found.schema)}
             return (
                 None
                 if plain

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+from streamweld.history.provider_metadata import cache_mark
 from streamweld.requests.tables import is_list, listed, object_of, spec
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ __all__ = ["limit"]
 _Tree: TypeAlias = "dict[str | int, _Tree]"  # one level for each step of a path; an empty dict at its end
 _MEMBER: Final = "cache_control"
 _BLOCK: Final = "cachePoint"
+_OPTIONS: Final = "providerOptions"
 _TOP: Final = ("tools", "toolConfig", "system", "messages")  # in the order in which the prefix is built
 _INNER: Final = ("content", "function", "tools")
 
@@ -38,7 +40,8 @@ def limit(context: RequestContext) -> None:
     if context.same and _MEMBER in context.request:  # Anthropic then adds a mark to the last block
         most -= 1
     few = [place for name in _TOP[:-1] for place in _marks(context.request.get(name), (name,))]
-    if len(few) + _number(context.request.get("messages")) <= most:
+    counts = context.source != "ai-sdk-model"  # the AI SDK's marks are in options, which only `_marks` reads
+    if counts and len(few) + _number(context.request.get("messages")) <= most:
         return
     places = [*few, *_marks(context.request.get("messages"), ("messages",))]
     surplus: _Tree = {}
@@ -92,6 +95,16 @@ def _marks(value: Any, path: tuple[str | int, ...]) -> Iterator[Path]:
         for name in (_MEMBER, _BLOCK):
             if name in value:
                 yield (*path, name)
+        if _OPTIONS in value:
+            yield from _mark_of_options(value[_OPTIONS], (*path, _OPTIONS))
+
+
+def _mark_of_options(options: Any, path: tuple[str | int, ...]) -> Iterator[Path]:
+    """Yield the path of the mark in the AI SDK's provider options, or of the options if they are nothing else."""
+    found = cache_mark(options)
+    if found is not None:
+        _, rest, (issuer, name) = found
+        yield path if not rest else (*path, issuer, name) if issuer in rest else (*path, issuer)
 
 
 def _without(value: Any, surplus: _Tree, path: tuple[str | int, ...], moved: Moved) -> Any:

@@ -8,6 +8,7 @@ The checker and `convert` use the same tables, but share no code.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -19,6 +20,7 @@ from streamweld.errors import UsageError
 from streamweld.history import HistoryViolation
 from streamweld.history.ids import form_of
 from streamweld.history.profiles import resolve
+from streamweld.requests.schema_check import violation
 from streamweld.requests.tables import (
     at,
     claude_facts,
@@ -36,6 +38,8 @@ from streamweld.requests.tables import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from streamweld._literals import Target
     from streamweld.history import Profile
     from streamweld.requests.tables import Json, Option
@@ -43,6 +47,13 @@ if TYPE_CHECKING:
 __all__ = ["check"]
 
 _DETAIL: Final = 120
+_CONVERSE_FORMAT: Final = "outputConfig.textFormat"
+_FORMATS: Final = {
+    "openai-chat": ("response_format",),
+    "responses": ("text.format",),
+    "anthropic": ("output_config.format", "output_format"),
+    "bedrock-converse": (_CONVERSE_FORMAT,),
+}
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "integer": (int,),
     "number": (int, float),
@@ -84,8 +95,12 @@ def check(
     found.plain_options()
     found.efforts()
     found.tools()
+    found.answer_format()
+    found.json_word()
     found.claude()
     found.cache_marks()
+    if profile.target == "anthropic":
+        found.anthropic()
     if profile.target == "openai-chat":
         found.chat()
     if profile.target == "bedrock-converse":
@@ -212,12 +227,61 @@ class _Checker:
                 self.add("tool_schema", path, name)
         if self.target == "bedrock-converse" and not count and self._has_calls():
             self.add("tools_missing", ("toolConfig", "tools"))
-        if self.profile.name in spec("tool_schemas")["strict"]:
-            for n, entry in enumerate(map(object_of, listed(self.request.get("tools")))):
-                inner = entry if self.target == "responses" else object_of(entry.get("function"))
-                if inner.get("strict") is True and not _requires_all(inner.get("parameters")):
-                    self.add("tool_strict", ("tools", n), str(inner.get("name")))
+        subset = self._subset()
+        if subset is not None:
+            for path, definition, schema in self._strict_tools():
+                what = violation(schema, subset)
+                if what is not None:
+                    self.add("tool_strict", path, f"{definition.get('name')}: {what}")
         self._choice(names, count)
+
+    def _subset(self) -> str | None:
+        """Return the name of the subset of JSON Schema that the gateway accepts in strict mode."""
+        found: str | None = spec("strict_schemas")["gateways"].get(self.target, {}).get(self.profile.name)
+        return found
+
+    def _strict_tools(self) -> Iterator[tuple[tuple[str | int, ...], Json, Any]]:
+        """Yield (path, definition, schema) of the tools with `strict: true` and a schema."""
+        base = ("toolConfig", "tools") if self.target == "bedrock-converse" else ("tools",)
+        holder = {"openai-chat": "function", "bedrock-converse": "toolSpec"}.get(self.target)
+        member = {"anthropic": "input_schema", "bedrock-converse": "inputSchema.json"}.get(self.target, "parameters")
+        for n, entry in enumerate(map(object_of, listed(at(self.request, ".".join(base))))):
+            definition = entry if holder is None else object_of(entry.get(holder))
+            schema = at(definition, member)
+            if definition.get("strict") is True and schema is not None:
+                yield (*base, n), definition, schema
+
+    def answer_format(self) -> None:
+        """Check that the schema of a response format is within the subset that the API accepts."""
+        subset = self._subset()
+        if subset is None:
+            return
+        for path in _FORMATS[self.target]:
+            given = object_of(at(self.request, path))
+            holder = given if self.target != "openai-chat" else object_of(given.get("json_schema"))
+            schema = (
+                holder.get("schema") if path != _CONVERSE_FORMAT else _parsed(at(given, "structure.jsonSchema.schema"))
+            )
+            if schema is None or (subset == "openai" and holder.get("strict") is not True):
+                continue
+            what = violation(schema, subset)
+            if what is not None:
+                self.add("format_schema", steps(path), what)
+
+    def json_word(self) -> None:
+        """Check that the messages contain the word that some APIs require for the format json_object."""
+        path, member = ("text.format", "input") if self.target == "responses" else ("response_format", "messages")
+        if self.profile.name not in spec("json_word")["gateways"].get(self.target, ()):
+            return
+        if object_of(at(self.request, path)).get("type") == "json_object":
+            words = [self.request[member]] if isinstance(self.request.get(member), str) else []
+            for message in map(object_of, listed(self.request.get(member))):
+                words += [
+                    message.get("content"),
+                    *[object_of(part).get("text") for part in listed(message.get("content"))],
+                ]
+            if not any(isinstance(word, str) and "json" in word.lower() for word in words):
+                self.add("format_word", steps(path))
 
     def chat(self) -> None:
         """Report empty lists of tools, and options that require another option that is missing."""
@@ -234,6 +298,15 @@ class _Checker:
                 self.add("option_alone", ("parallel_tool_calls",), "parallel_tool_calls without tools")
             if request.get("tool_choice") == "auto":
                 self.add("tool_choice_alone", ("tool_choice",))
+
+    def anthropic(self) -> None:
+        """Check for blank stop sequences, and for the option of parallel calls without calls."""
+        for n, text in enumerate(listed(self.request.get("stop_sequences"))):
+            if isinstance(text, str) and not text.strip():
+                self.add("option_form", ("stop_sequences", str(n)), "a blank stop sequence")
+        choice = object_of(self.request.get("tool_choice"))
+        if choice.get("type") == "none" and "disable_parallel_tool_use" in choice:
+            self.add("option_alone", ("tool_choice", "disable_parallel_tool_use"), "no calls with the tool choice none")
 
     def bedrock(self) -> None:
         """Report tools with an empty description."""
@@ -353,6 +426,9 @@ class _Checker:
                     self.add("option_unsupported", steps(paths[name]), f"{name} with {model}")
         if facts.get("one_of_two") and given["temperature"] is not None and given["top_p"] is not None:
             self.add("option_conflict", steps(paths["top_p"]), "temperature and top_p")
+        off = kind == "disabled" and facts.get("off_limits_effort")
+        if off and given["effort"] in ("xhigh", "max"):
+            self.add("option_conflict", steps(paths["effort"]), f"effort {given['effort']} and disabled thinking")
         forced = choice.get("type") in ("any", "tool") or "any" in choice or "tool" in choice
         if facts.get("always_thinks"):
             if kind == "disabled":
@@ -425,6 +501,11 @@ class _Checker:
             special = budget == -1 or (budget == 0 and not facts.get("always_thinks"))
             if not special and not low <= budget <= high:
                 self.add("option_bounds", (*place, "thinkingBudget"), f"{budget}; {low} to {high} are allowed")
+        if (
+            at(self.request, "generationConfig.logprobs")
+            and at(self.request, "generationConfig.responseLogprobs") is not True
+        ):
+            self.add("option_alone", ("generationConfig", "logprobs"), "logprobs without responseLogprobs")
         entries = [object_of(entry) for entry in listed(self.request.get("tools"))]
         built_in = [n for n, entry in enumerate(entries) if entry.keys() - {"functionDeclarations"}]
         enabled = at(self.request, "toolConfig.includeServerSideToolInvocations") is True
@@ -471,23 +552,12 @@ class _Checker:
             self.add("encrypted_reasoning", ("include",))
 
 
-def _requires_all(schema: Any) -> bool:
-    """Return whether every object in the schema requires all of its properties and allows no others."""
-    waiting: list[Any] = [schema]
-    while waiting:
-        found = waiting.pop()
-        waiting += listed(found)
-        given = object_of(found)
-        properties = object_of(given.get("properties"))
-        kind = given.get("type")
-        if properties or kind == "object" or "object" in listed(kind):
-            required = listed(given.get("required"))
-            if given.get("additionalProperties") is not False or not all(name in required for name in properties):
-                return False
-        for member in ("properties", "$defs", "definitions"):
-            waiting += object_of(given.get(member)).values()
-        waiting += [given[member] for member in ("items", "prefixItems", "anyOf") if member in given]
-    return True
+def _parsed(schema: Any) -> Any:
+    """Return a schema that is written as text."""
+    try:
+        return json.loads(schema)
+    except (TypeError, ValueError, RecursionError):
+        return schema
 
 
 def _is_kind(option: Option, value: Any) -> bool:

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamweld.requests.context import RequestContext
+    from streamweld.requests.tables import Json
 
 __all__ = ["ENCRYPTED", "apply", "include", "require"]
 
 ENCRYPTED: Final = "reasoning.encrypted_content"
+_LEADING: Final = ("system", "developer")
 _LOGPROBS: Final = "message.output_text.logprobs"
 _REQUIRES: Final = {"top_logprobs": "logprobs", "stream_options": "stream"}  # option -> the option it requires
 _FAMILIES: Final = {"openai-chat": "chat", "mistral": "chat"}
@@ -38,9 +40,11 @@ _FAMILIES: Final = {"openai-chat": "chat", "mistral": "chat"}
 def apply(context: RequestContext, made: dict[str, Any]) -> None:
     """Repair `made`, the request for the target."""
     require(context, made)
+    _json_word(context, made)
     match context.target:
         case "anthropic":
             claude.apply(context, made)
+            _no_choice(context, made)
         case "bedrock-converse":
             claude.apply(context, made)
             _descriptions(context, made)
@@ -93,6 +97,47 @@ def _effort(context: RequestContext, made: dict[str, Any], path: str) -> None:
         context.edit("option_implied", origin, "dropped, because the model does not reason", effort)
     else:
         context.lose("reasoning", origin, "the model does not reason", effort)
+
+
+def _json_word(context: RequestContext, made: dict[str, Any]) -> None:
+    """Add a system message that asks for JSON, if the API requires that word in the messages.
+
+    It comes after the system prompt, so that the rest of the conversation keeps its place behind it.
+    """
+    if context.profile.name not in spec("json_word")["gateways"].get(context.target, ()):
+        return
+    name, path = ("input", "text.format") if context.target == "responses" else ("messages", "response_format")
+    given = made.get(name)
+    if object_of(at(made, path)).get("type") != "json_object":
+        return
+    items: Sequence[Any] = [{"role": "user", "content": given}] if isinstance(given, str) else listed(given)
+    messages = [object_of(item) for item in items]
+    if any("json" in text.lower() for message in messages for text in _texts(message)):
+        return
+    first = next((n for n, message in enumerate(messages) if message.get("role") not in _LEADING), len(messages))
+    kind = {"type": "message"} if context.target == "responses" else {}
+    asks = {**kind, "role": "system", "content": spec("json_word")["text"]}
+    made[name] = [*items[:first], asks, *items[first:]]
+    context.edit("format_word", (name,), "added a system message that asks for JSON")
+
+
+def _texts(message: Json) -> list[str]:
+    content = message.get("content")
+    texts = [object_of(part).get("text") for part in listed(content)] if is_list(content) else [content]
+    return [text for text in texts if isinstance(text, str)]
+
+
+# --- Anthropic
+
+
+def _no_choice(context: RequestContext, made: dict[str, Any]) -> None:
+    """Remove the option for parallel calls from the tool choice `none`, which does not have it."""
+    choice = object_of(made.get("tool_choice"))
+    if choice.get("type") == "none" and "disable_parallel_tool_use" in choice:
+        remove(made, "tool_choice.disable_parallel_tool_use")
+        path = ("tool_choice", "disable_parallel_tool_use")
+        what = "dropped, because the tool choice none allows no calls"
+        context.edit("option_alone", path, what, choice["disable_parallel_tool_use"])
 
 
 # --- Chat Completions

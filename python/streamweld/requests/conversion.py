@@ -185,7 +185,7 @@ def _translated(context: RequestContext, payload: Json, names: Names) -> dict[st
     own = spec("history")[context.target]
     made |= {name: payload[name] for name in (*own[1:], own[0]) if name in payload}
     kept = tools.accepted(tools.read(context), context)
-    tools.write(kept, context, names, made)
+    kept = list(tools.write(kept, context, names, made))
     tool_choice.translate(tool_choice.read(context), kept, context, names, made)
     constraints.include(context, made)
     options.translate(context, made, tools=bool(kept))

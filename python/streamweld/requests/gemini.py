@@ -37,8 +37,13 @@ def apply(context: RequestContext, made: dict[str, Any]) -> None:
     _thinking(context, made, facts)
     _tools(context, made, facts)
     _schemas(context, made)
-    if at(made, "generationConfig.logprobs") and at(made, "generationConfig.responseLogprobs") is None:
+    asks, number = at(made, "generationConfig.responseLogprobs"), at(made, "generationConfig.logprobs")
+    if number and asks is None:
         put(made, "generationConfig.responseLogprobs", True)
+    elif number and asks is not True:
+        path = "generationConfig.logprobs"
+        context.edit("option_alone", context.origin(path), "dropped, because responseLogprobs is not true", number)
+        remove(made, path)
 
 
 def _thinking(context: RequestContext, made: dict[str, Any], facts: Json) -> None:

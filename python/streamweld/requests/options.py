@@ -105,10 +105,13 @@ def _found(option: Option, context: RequestContext, made: dict[str, Any]) -> tup
 
     If the request has several names of the option, the first name is used.
     """
-    paths = [path for path in option.paths.get(context.source, ()) if at(context.request, path) is not None]
+    known = option.paths.get(context.source, ())
+    if not context.same:
+        known = (*known, *option.also.get(context.source, ()))
+    paths = [path for path in known if at(context.request, path) is not None]
     if context.same and (own := option.path_in(context.target, context.facts)) and at(context.request, own) is not None:
         paths = [own, *[path for path in paths if path != own]]
-    context.used.update(steps(path) for path in option.paths.get(context.source, ()))
+    context.used.update(steps(path) for path in known)
     if not paths:
         return None
     first = at(context.request, paths[0])

@@ -49,6 +49,7 @@ def translate(context: RequestContext, made: dict[str, Any], names: Names) -> di
         if found is not None and found.kind not in facts["formats"]:
             made.pop("response_format", None)
             answer_format.translate(found, context, made)
+    answer_format.refit(context, made)
     if "thinking" in facts:
         note = thinking.read(context)
         own = {facts["thinking"]["member"], facts["thinking"].get("effort", "")}
@@ -171,17 +172,23 @@ def _with_schema(raw: Any, tool: tooling.Tool, context: RequestContext) -> Any:
 
 
 def _with_strict(raw: Any, tool: tooling.Tool, context: RequestContext) -> Any:
-    """Return the tool definition, without `strict` if the gateway rejects it for the schema."""
+    """Return the tool definition with a schema that strict mode accepts, or without `strict`."""
     *above, member = _SCHEMAS[context.target]
-    holder = object_of(raw)
-    for name in above:
+    definition = object_of(raw)
+    for name in above[:1]:
+        definition = object_of(definition.get(name))
+    holder = definition
+    for name in above[1:]:
         holder = object_of(holder.get(name))
-    strict = holder.get("strict")
-    if strict is not True or tooling.sent_strict(True, holder.get(member), tool.place("strict"), context):
+    schema = holder.get(member)
+    if definition.get("strict") is not True or schema is None:
         return raw
-    rest = {name: value for name, value in holder.items() if name != "strict"}
-    # The Responses API is strict by default.
-    return _replaced(raw, above, {**rest, "strict": False} if context.target == "responses" else rest)
+    fit = tooling.fit_strict(schema, tool, context)
+    if fit is None:
+        rest = {name: value for name, value in definition.items() if name != "strict"}
+        # The Responses API is strict by default.
+        return _replaced(raw, above[:1], {**rest, "strict": False} if context.target == "responses" else rest)
+    return raw if fit is schema else _replaced(raw, above, {**holder, member: fit})
 
 
 def _replaced(raw: Any, above: Sequence[str], holder: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,16 @@ from streamweld._spec import load_requests
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["EMPTY", "foreign_to_gemini", "from_gemini", "is_empty", "is_strict", "lacks_properties", "of_object"]
+__all__ = [
+    "EMPTY",
+    "foreign_to_gemini",
+    "from_gemini",
+    "is_empty",
+    "is_object",
+    "is_strict",
+    "lacks_properties",
+    "of_object",
+]
 
 EMPTY: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 _COUNTS: Final = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
@@ -118,18 +127,36 @@ def lacks_properties(schema: Any, target: str) -> bool:
     return target in load_requests()["tool_schemas"]["properties"] and given.get("properties") in (None, [], ())
 
 
+def is_object(schema: Mapping[str, Any]) -> bool:
+    """Return whether the schema accepts objects, by its type or because it has properties."""
+    kind = schema.get("type")
+    return kind == "object" or (isinstance(kind, list | tuple) and "object" in kind) or bool(schema.get("properties"))
+
+
 def is_strict(schema: Any) -> bool:
-    """Return whether every object in the schema requires all of its properties and allows no others."""
+    """Return whether OpenAI accepts the schema in strict mode.
+
+    Every object must require all of its properties and allow no others, the root must be one object, and no part may
+    have a keyword that is rejected.
+    """
+    rejected = load_requests()["strict_schemas"]["openai"]["rejected"]
+    if (
+        not isinstance(schema, Mapping)
+        or "anyOf" in schema
+        or cast("Mapping[str, Any]", schema).get("type") != "object"
+    ):
+        return False
     waiting: list[Any] = [schema]
     for found in _objects(waiting):
-        kind, members = found.get("type"), found.get("properties")
+        members = found.get("properties")
         properties = cast("Mapping[str, Any]", members) if isinstance(members, Mapping) else {}
-        is_object = kind == "object" or (isinstance(kind, list | tuple) and "object" in kind) or bool(properties)
         required = found.get("required")
         names = cast("Sequence[Any]", required) if isinstance(required, list | tuple) else ()
-        if is_object and (
+        if is_object(found) and (
             found.get("additionalProperties") is not False or any(name not in names for name in properties)
         ):
+            return False
+        if not found.keys().isdisjoint(rejected):
             return False
         waiting += properties.values()
         for name in ("$defs", "definitions"):

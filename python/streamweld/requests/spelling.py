@@ -24,8 +24,11 @@ _SNAKE: Final = {
     "tool_config": "toolConfig",
     "safety_settings": "safetySettings",
     "cached_content": "cachedContent",
+    "service_tier": "serviceTier",
 }
-_OF_CONFIG: Final = ("systemInstruction", "tools", "toolConfig", "safetySettings", "cachedContent", "labels", "store")
+_OF_CONFIG: Final = (
+    *("systemInstruction", "tools", "toolConfig", "safetySettings", "cachedContent", "labels", "store", "serviceTier"),
+)
 
 
 def detect(request: Json, target: str) -> str:
@@ -82,7 +85,9 @@ def _gemini(request: Json, moved: Moved) -> Json:
                 top = camel in _OF_CONFIG
                 (made if top else generation)[camel] = member
                 moved[(camel,) if top else ("generationConfig", camel)] = (name, inner)
-            made["generationConfig"] = {**generation, **object_of(made.get("generationConfig"))}
+            generation |= object_of(made.get("generationConfig"))
+            if generation:
+                made["generationConfig"] = generation
         else:
             camel = _SNAKE.get(name, name)
             made[camel] = value
@@ -99,6 +104,9 @@ def _gemini(request: Json, moved: Moved) -> Json:
     system = made.get("systemInstruction")
     if isinstance(system, str):
         made["systemInstruction"] = {"parts": [{"text": system}]}
+    tier = made.get("serviceTier")
+    if isinstance(tier, str):  # the API also accepts the name of its enum
+        made["serviceTier"] = tier.lower().removeprefix("service_tier_")
     return request if made == request else made
 
 

@@ -64,6 +64,7 @@ class Option:
     entries: Mapping[str, Json]
     required: Mapping[str, Any]
     models: Mapping[str, Mapping[str, str]]
+    also: Mapping[str, Sequence[str]]
     negated: Sequence[str]
     needs_tools: Sequence[str]
     vital: bool
@@ -127,6 +128,7 @@ def options() -> tuple[Option, ...]:
             entries=row.get("entries", _NOTHING),
             required=row.get("required", _NOTHING),
             models=row.get("models", _NOTHING),
+            also=row.get("also", _NOTHING),
             negated=row.get("negated", ()),
             needs_tools=row.get("needs_tools", ()),
             vital=row.get("vital", False),

@@ -27,8 +27,24 @@ _PLACES: Final = {
         "additionalModelRequestFields.reasoningConfig",
         "outputConfig.effort",
     ),
-    "ai-sdk-model": ("reasoning", "providerOptions.anthropic.thinking", "providerOptions.openai.reasoningEffort"),
+    "ai-sdk-model": ("reasoning",),
 }
+# The AI SDK's options of each provider, and the providers whose options a target prefers. Each provider reads only its
+# own options: https://ai-sdk.dev/docs/foundations/prompts#provider-options
+_OF_PROVIDERS: Final = {
+    "anthropic": ("anthropic.thinking", "anthropic.effort"),
+    "openai": ("openai.reasoningEffort", "openai.reasoningSummary"),
+    "google": ("google.thinkingConfig",),
+    "bedrock": ("bedrock.reasoningConfig",),
+}
+_PREFERRED: Final = {
+    "gemini": ("google",),
+    "bedrock-converse": ("bedrock",),
+    "openai-chat": ("openai",),
+    "responses": ("openai",),
+    "mistral": ("openai",),
+}
+_SUMMARIES: Final = ("summary", "generate_summary", "reasoningSummary")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +66,8 @@ class Thinking:
 def read(context: RequestContext) -> Thinking | None:
     """Return the reasoning options of the request, or None, and mark their members as used."""
     paths = _PLACES.get(context.source, ())
+    if context.source == "ai-sdk-model":
+        paths = (*paths, *_provider_paths(context))
     found = {path: value for path in paths if (value := at(context.request, path)) is not None}
     context.used.update(steps(path) for path in paths)
     if not found:
@@ -62,9 +80,9 @@ def read(context: RequestContext) -> Thinking | None:
     for path, value in found.items():
         given = object_of(value)
         name = path.rpartition(".")[2]
-        if isinstance(value, str) and name not in ("summary", "generate_summary", "prompt_mode"):
+        if isinstance(value, str) and name not in _SUMMARIES and name != "prompt_mode":
             effort = effort or _effort(value)
-        elif name in ("summary", "generate_summary"):
+        elif name in _SUMMARIES:
             shown = True
         elif name == "prompt_mode" or name == "enable_thinking":
             on = value in ("reasoning", True)
@@ -83,6 +101,16 @@ def read(context: RequestContext) -> Thinking | None:
     if on is None and (effort is not None or budget is not None):
         on = effort != "none" and budget != 0
     return Thinking(steps(first), dict(found), on, effort, budget, shown)
+
+
+def _provider_paths(context: RequestContext) -> tuple[str, ...]:
+    """Return the paths of the options of the provider that the target prefers, otherwise of the first that has any.
+
+    The options of other providers do not concern the target, and are recorded as losses.
+    """
+    order = dict.fromkeys((*_PREFERRED.get(context.target, ()), *_OF_PROVIDERS))
+    groups = [tuple([f"providerOptions.{path}" for path in _OF_PROVIDERS[name]]) for name in order]
+    return next((paths for paths in groups if any(at(context.request, path) is not None for path in paths)), ())
 
 
 def _effort(word: object) -> str | None:

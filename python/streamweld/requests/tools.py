@@ -10,15 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
-from streamweld.requests import schemas
-from streamweld.requests.tables import at, is_accepted, is_list, object_of, put, spec, steps
+from streamweld.history.provider_metadata import cache_mark
+from streamweld.requests import schemas, strict_schemas
+from streamweld.requests.tables import MODEL, at, is_accepted, is_list, object_of, put, spec, steps
 
 if TYPE_CHECKING:
     from streamweld.requests.context import RequestContext
     from streamweld.requests.names import Names
     from streamweld.requests.tables import Json
 
-__all__ = ["COMPLETED", "Tool", "accepted", "read", "sent_strict", "takes", "write"]
+__all__ = ["COMPLETED", "Tool", "accepted", "fit_strict", "read", "takes", "write"]
 
 Kind: TypeAlias = Literal["function", "custom", "hosted", "mcp", "other"]
 Path: TypeAlias = tuple[str | int, ...]
@@ -32,8 +33,10 @@ _ANTHROPIC: Final = frozenset({"type", "name", "description", "input_schema", "s
 _GEMINI: Final = frozenset({"name", "description", "parameters", "parametersJsonSchema", "parameters_json_schema"})
 _BEDROCK: Final = frozenset({"name", "description", "inputSchema", "strict"})
 _AI_SDK: Final = frozenset({"type", "name", "description", "inputSchema", "parameters", "strict"})
+_SEARCH_OF_CHAT: Final = ("web_search_options",)  # the search of Chat Completions is an option, not a tool
 _DATED: Final = re.compile(r"_\d{8}$")  # the types of Anthropic's predefined tools end with a date
 _HOLDERS: Final = ("function", "custom", "toolSpec")  # members that contain the definition in some APIs
+_SCHEMAS: Final = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
 _MCP: Final = frozenset({"type", "server_label", "server_url", "authorization", "allowed_tools", "require_approval"})
 
 
@@ -149,14 +152,17 @@ def takes(tool: Tool, context: RequestContext) -> bool:
 
 def _sent_type(tool: Tool) -> str:
     """Return the `type` of the tool in the request, or the name of the member that represents a tool."""
-    if tool.path == ("web_search_options",):
+    if tool.path == _SEARCH_OF_CHAT:
         return "web_search_options"
     kind = object_of(tool.raw).get("type")
     return kind if isinstance(kind, str) else tool.kind
 
 
-def write(tools: Sequence[Tool], context: RequestContext, names: Names, made: dict[str, Any]) -> None:
-    """Write the accepted tools into `made`, the request for the target."""
+def write(tools: Sequence[Tool], context: RequestContext, names: Names, made: dict[str, Any]) -> Sequence[Tool]:
+    """Write the accepted tools into `made`, the request for the target, and return those that are in its list of tools.
+
+    The search of Chat Completions is not in the list, so a choice of tools does not concern it.
+    """
     named = [replace(tool, name=names.fit(tool.name, tool.path)) if tool.name else tool for tool in tools]
     match context.target:
         case "gemini":
@@ -171,7 +177,7 @@ def write(tools: Sequence[Tool], context: RequestContext, names: Names, made: di
             entries = [entry for tool in named for entry in _to_bedrock(tool, context)]
             if entries:
                 put(made, "toolConfig.tools", entries)
-            return
+            return tools
         case "anthropic":
             entries = [_to_anthropic(tool, context) for tool in named]
             servers = [_server(tool) for tool in named if tool.kind == "mcp"]
@@ -182,9 +188,14 @@ def write(tools: Sequence[Tool], context: RequestContext, names: Names, made: di
         case "ai-sdk-model":
             entries = [_to_ai_sdk(tool, context) for tool in named]
         case _:
-            entries = [_to_chat(tool, context) for tool in named]
+            searches = [tool for tool in named if tool.kind == "hosted"]
+            if searches:
+                made["web_search_options"] = _search_to_chat(searches, context)
+            entries = [_to_chat(tool, context) for tool in named if tool.kind != "hosted"]
+            tools = [tool for tool in tools if tool.kind != "hosted"]
     if entries:
         made["tools"] = entries
+    return tools
 
 
 # --- reading the definitions of each source
@@ -260,8 +271,10 @@ def _search_of_chat(value: Any) -> Tool:
     location = object_of(given.get("user_location"))
     if location:
         carried["user_location"] = {"type": "approximate", **object_of(location.get("approximate"))}
-    extra = _extra(given, frozenset({"user_location"}))
-    return Tool("hosted", ("web_search_options",), value, hosted="web_search", carried=carried, extra=extra)
+    if given.get("search_context_size") is not None:
+        carried["search_context_size"] = given["search_context_size"]
+    extra = _extra(given, frozenset({"user_location", "search_context_size"}))
+    return Tool("hosted", _SEARCH_OF_CHAT, value, hosted="web_search", carried=carried, extra=extra)
 
 
 def _of_responses(raw: Any, path: Path) -> Tool:
@@ -358,7 +371,18 @@ def _of_ai_sdk_tool(raw: Json, path: Path) -> Tool:
         return Tool("other", path, raw)
     schema = raw.get("inputSchema", raw.get("parameters"))
     inner = object_of(schema).get("jsonSchema", schema)
-    return replace(_function(raw, path, _AI_SDK, "inputSchema"), schema=inner)
+    return _with_mark(replace(_function(raw, path, _AI_SDK, "inputSchema"), schema=inner))
+
+
+def _with_mark(tool: Tool) -> Tool:
+    """Return the tool with the mark of a cached prefix in its provider options as a member."""
+    found = cache_mark(tool.extra.get("providerOptions"))
+    if found is None:
+        return tool
+    mark, rest, place = found
+    extra = {name: value for name, value in tool.extra.items() if name != "providerOptions"}
+    extra |= {"cache_control": mark, **({"providerOptions": rest} if rest else {})}
+    return replace(tool, extra=extra, places={"cache_control": (*tool.path, "providerOptions", *place)})
 
 
 def _of_provider(raw: Any, path: Path, source: str) -> Tool:
@@ -424,7 +448,7 @@ def _fit(tool: Tool, context: RequestContext) -> Tool | None:
         return replace(tool, kind="function", schema=_FREE_FORM, format=None)
     if tool.kind == "mcp":
         return _fit_mcp(tool, context)
-    if tool.kind == "hosted" and _hosted(tool, target) is not None and _runs_tools(context):
+    if tool.kind == "hosted" and _has_hosted(tool, context) and _runs_tools(context):
         return tool
     if tool.kind == "hosted":
         return _lost(tool, context, f"{_target_name(context)} does not run this tool")
@@ -487,6 +511,13 @@ def _hosted(tool: Tool, target: str) -> Any:
     return spec("hosted")["each"].get(tool.hosted, {}).get(target)
 
 
+def _has_hosted(tool: Tool, context: RequestContext) -> bool:
+    """Return whether the target, and the model of the request, has the hosted tool."""
+    row = _hosted(tool, context.target)
+    model = context.request.get(MODEL.get(context.source, "model"))
+    return row is not None and ("models" not in row or re.search(row["models"], str(model)) is not None)
+
+
 def _has_form_of_target(tool: Tool, context: RequestContext) -> bool:
     """Return whether the definition of a hosted tool has the format of the target's API, in which case it is kept."""
     return tool.form == context.target and is_accepted(_sent_type(tool), context.profile.constraints)
@@ -507,8 +538,9 @@ def _carried(tool: Tool, target: str, made: dict[str, Any], context: RequestCont
     for name, value in tool.carried.items():
         path_in_target = target_paths.get(name, {}).get(target)
         if path_in_target is None:
-            why = f"{target} does not have this limit for the tool"
-            context.lose(name, tool.place(name), why, value, vital=True)
+            why = f"{target} does not have this member for the tool"
+            vital = name not in spec("hosted")["preferences"]
+            context.lose(name, tool.place(name), why, value, vital=vital)
         else:
             put(made, path_in_target, value)
     _lose_extra(tool, context)
@@ -537,26 +569,46 @@ def _schema(tool: Tool, context: RequestContext) -> Any:
     return _plain(made)
 
 
-def sent_strict(strict: bool | None, schema: Any, place: Path, context: RequestContext) -> bool | None:
-    """Return `strict`, or None if the gateway rejects it for this schema, which is recorded as a loss."""
-    checked = context.profile.name in spec("tool_schemas")["strict"]
-    if not strict or not checked or schemas.is_strict(schema):
-        return strict
-    why = "strict mode requires that every object of the schema requires all of its properties and allows no others"
-    context.lose("strict", place, why, True)
-    return None
+def fit_strict(schema: Any, tool: Tool, context: RequestContext) -> Any:
+    """Return the schema of a tool with `strict: true`, with the changes that the gateway requires in strict mode.
+
+    None if strict mode does not accept the schema, which is recorded as the loss of `strict`. Then the schema stays as
+    it is, because the model can follow it without strict mode.
+    """
+    subset = strict_schemas.subset_of(context)
+    if subset is None:
+        return schema
+    found = strict_schemas.fitted(schema, subset, empty_is_closed=True)
+    if found is None or found.closed:
+        context.lose("strict", tool.place("strict"), strict_schemas.why_not(subset), True)
+        return None
+    strict_schemas.report(found, "tool_strict", _schema_place(tool), context)
+    return found.schema
 
 
-def _strict(tool: Tool, schema: Any, context: RequestContext) -> bool | None:
-    """Return `strict` for Chat Completions and Responses.
+def _schema_place(tool: Tool) -> Path:
+    """Return the path of the schema in the definition."""
+    raw = object_of(tool.raw)
+    inner = next((holder for holder in _HOLDERS if isinstance(raw.get(holder), Mapping)), None)
+    member = next((name for name in _SCHEMAS if name in object_of(raw if inner is None else raw[inner])), "parameters")
+    place = (*tool.path, member) if inner is None else (*tool.path, inner, member)
+    return (*place, "json") if inner == "toolSpec" else place
+
+
+def _strict(tool: Tool, schema: Any, context: RequestContext) -> tuple[Any, bool | None]:
+    """Return the schema and `strict`, both as the target accepts them.
 
     The Responses API is strict by default if the schema fits, so a tool from that API stays strict even without
     `strict`.
     """
     strict = tool.strict
-    if strict is None and context.source == "responses" and not tool.hosted and tool.kind == "function":
+    own = context.source == "responses" and context.target in ("openai-chat", "mistral", "responses")
+    if strict is None and own and not tool.hosted and tool.kind == "function":
         strict = schemas.is_strict(schema) or None
-    return sent_strict(strict, schema, tool.place("strict"), context)
+    if not strict:
+        return schema, strict
+    fit = fit_strict(schema, tool, context)
+    return (schema, None) if fit is None else (fit, strict)
 
 
 def _plain(value: Any) -> Any:
@@ -580,10 +632,24 @@ def _to_chat(tool: Tool, context: RequestContext) -> dict[str, Any]:
         return {"type": "custom", "custom": made, **extra}
     if tool.schema is not None or context.target == "mistral":
         made["parameters"] = _schema(tool, context)
-    strict = _strict(tool, made.get("parameters", schemas.EMPTY), context)
+    schema, strict = _strict(tool, made.get("parameters", schemas.EMPTY), context)
+    if "parameters" in made:
+        made["parameters"] = schema
     if strict is not None:
         made["strict"] = strict
     return {"type": "function", "function": made, **extra}
+
+
+def _search_to_chat(searches: Sequence[Tool], context: RequestContext) -> dict[str, Any]:
+    """Return the search options of Chat Completions, which exist only once."""
+    for tool in searches[1:]:
+        _lost(tool, context, "the target accepts one search")
+    made = _carried(searches[0], "openai-chat", {}, context)
+    location = object_of(made.get("user_location"))
+    if location:
+        inner = {name: value for name, value in location.items() if name != "type" and value is not None}
+        made["user_location"] = {"type": "approximate", "approximate": inner}
+    return made
 
 
 def _to_responses(tool: Tool, context: RequestContext) -> dict[str, Any]:
@@ -600,9 +666,8 @@ def _to_responses(tool: Tool, context: RequestContext) -> dict[str, Any]:
             made["format"] = {"type": "grammar", "syntax": tool.format[0], "definition": tool.format[1]}
         return made
     # Always write `strict`, because the Responses API, unlike other APIs, is strict by default.
-    schema = _schema(tool, context)
-    strict = _strict(tool, schema, context) or False
-    return {"type": "function", **_common(tool), "parameters": schema, "strict": strict}
+    schema, strict = _strict(tool, _schema(tool, context), context)
+    return {"type": "function", **_common(tool), "parameters": schema, "strict": strict or False}
 
 
 def _to_anthropic(tool: Tool, context: RequestContext) -> dict[str, Any]:
@@ -613,8 +678,9 @@ def _to_anthropic(tool: Tool, context: RequestContext) -> dict[str, Any]:
     if tool.kind == "mcp":
         return _mcp_to_anthropic(tool, context)
     _lose_extra(tool, context, "cache_control")
-    made = {**_common(tool), "input_schema": _schema(tool, context)}
-    if tool.strict:
+    schema, strict = _strict(tool, _schema(tool, context), context)
+    made = {**_common(tool), "input_schema": schema}
+    if strict:
         made["strict"] = True
     if "cache_control" in tool.extra:
         made["cache_control"] = tool.extra["cache_control"]
@@ -635,8 +701,9 @@ def _to_gemini(tool: Tool, context: RequestContext) -> dict[str, Any]:
 def _to_bedrock(tool: Tool, context: RequestContext) -> list[dict[str, Any]]:
     """Return the definition, followed by a cache point if the source tool has `cache_control`."""
     _lose_extra(tool, context, "cache_control")
-    made = {**_common(tool), "inputSchema": {"json": _schema(tool, context)}}
-    entries: list[dict[str, Any]] = [{"toolSpec": {**made, "strict": True} if tool.strict else made}]
+    schema, strict = _strict(tool, _schema(tool, context), context)
+    made = {**_common(tool), "inputSchema": {"json": schema}}
+    entries: list[dict[str, Any]] = [{"toolSpec": {**made, "strict": True} if strict else made}]
     if "cache_control" in tool.extra:
         ttl = object_of(tool.extra["cache_control"]).get("ttl")
         entries.append({"cachePoint": {"type": "default"} if ttl is None else {"type": "default", "ttl": ttl}})

@@ -2,8 +2,8 @@
 
 This module checks the constraints `items`, `content`, `assistant_content`, `text_types`, `file_types`, `strip_fields`,
 `required_members`, `not_null`, `members`, `annotations`, `media_types`, `plain_media`, `rejected_blocks`, `file_ids`,
-`image_details`, `free_form_tools`, `arguments`, `result_value`, `content_or_calls`, `url_schemes`, `file_names`, and
-those on empty text, messages, results and documents.
+`image_details`, `free_form_tools`, `arguments`, `result_value`, `content_or_calls`, `url_schemes`, `url_endings`,
+`file_names`, and those on empty text, messages, results and documents.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ _MEDIA: Final[tuple[Kind, ...]] = ("image", "audio", "video", "file")
 _CONTENT: Final[frozenset[Kind]] = frozenset({"text", *_MEDIA})
 _REASONING: Final = ("reasoning_content", "reasoning")  # members with their own rules
 _STRIPPED: Final[Mapping[Kind, str]] = {"text": "text", "call": "function_call", "reasoning": "reasoning"}
+_URLS: Final = ("source", "image_url", "video_url", "audio_url", "document_url", "file_url")
+_ENDING: Final = re.compile(r"^[^?#]*/[^/?#]*\.([A-Za-z0-9]+)(?:[?#]|$)")
 _LONE: Final = re.compile("[\ud800-\udfff]")
 _ROLES: Final[Mapping[str, str]] = {"developer": "system"}
 
@@ -105,9 +107,13 @@ def _medium(block: Block, report: Report) -> None:
         report.add("content_kind", block.path, f"{block.type} as a string", "plain_media")
     if report.fact("file_ids") is False and raw.get("file_id") is not None:
         report.add("content_kind", block.path, "a file id", "file_ids")
-    schemes, url = report.fact("url_schemes"), (as_json(raw.get("source")) or {}).get("url")
-    if schemes is not None and isinstance(url, str) and url.partition(":")[0].lower() not in schemes:
+    schemes, url = report.fact("url_schemes"), _url(raw)
+    if schemes is not None and url is not None and url.partition(":")[0].lower() not in schemes:
         report.add("content_kind", block.path, "a URL with this scheme", "url_schemes")
+    endings = report.facts("url_endings").get(block.kind)
+    found = _ENDING.search(url or "") if endings is not None else None
+    if endings is not None and found is not None and found[1].lower() in endings:
+        report.add("content_kind", block.path, f"a URL of a file of type {found[1]}", "url_endings")
     file = as_json(raw.get("file")) or raw
     nameless = block.kind == "file" and file.get("file_data") and not file.get("filename")
     if nameless and report.fact("file_names") == "required":
@@ -115,6 +121,13 @@ def _medium(block: Block, report: Report) -> None:
     details = report.fact("image_details")
     if details is not None and raw.get("detail") is not None and raw["detail"] not in details:
         report.add("content_kind", block.path, f"the level of detail {raw['detail']}", "image_details")
+
+
+def _url(raw: Json) -> str | None:
+    """Return the URL in a media block, which is the value of a member or, within it, of the member `url`."""
+    value = next((raw[name] for name in _URLS if raw.get(name) is not None), None)
+    url = value if isinstance(value, str) else (as_json(value) or {}).get("url")
+    return url if isinstance(url, str) else None
 
 
 def _format(raw: Json) -> str | None:

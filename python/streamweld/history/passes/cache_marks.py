@@ -10,7 +10,7 @@ Constraints: `cache_marks`, `members`.
 from __future__ import annotations
 
 from operator import is_
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from streamweld.history.model import (
     CACHE_POINT,
@@ -24,18 +24,22 @@ from streamweld.history.model import (
     members_of,
     with_parts,
 )
+from streamweld.history.provider_metadata import cache_mark
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from streamweld.history.context import Context
     from streamweld.history.model import Origin, Part, Turn
 
 __all__ = ["applies", "run"]
 
+_P = TypeVar("_P", Call, Result)
 _CONTROL: Final = SharedMember("cache_control")
 _NAME: Final = str(_CONTROL)
 _NAMES: Final = frozenset({_NAME})
+_OPTIONS: Final = "providerOptions"  # of the AI SDK
+_HOLDERS: Final = frozenset({_NAME, _OPTIONS})
 _KINDS: Final[Mapping[type, str]] = {Text: "text", Call: "call", Result: "tool"}
 
 
@@ -54,32 +58,59 @@ def _marked(constraints: Mapping[str, Any]) -> Collection[str]:
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with the marks of other dialects in the form of the target."""
     found = context.survey(turns)
-    if (found.bare and not found.opaque) or found.dialects == {context.family}:
+    if not found.beyond or found.dialects == {context.family}:
         return turns
-    return _Marks(context).turns(turns)
+    marks = _Marks(context)
+    made = marks.turns(turns, found.beyond)
+    if marks.kept:
+        found.adopt(made, marks.swapped(found.calls), marks.swapped(found.results))
+    return made
 
 
 class _Marks:
-    """Converts the marks of one history."""
+    """Converts the marks of one history.
+
+    `new`: id of a call or result -> the same one with a mark. `kept`: whether no part was removed or moved.
+    """
 
     def __init__(self, context: Context) -> None:
         self.family = context.family
         self.kinds = _marked(context.constraints)
         self.nested = context.family != "bedrock-converse"  # Bedrock has no cache points within a result
+        self.new: dict[int, Part] = {}
+        self.kept = True
 
-    def turns(self, turns: list[Turn]) -> list[Turn]:
+    def swapped(self, parts: list[_P]) -> list[_P]:
+        """Return the calls or results with those replaced that got a mark."""
+        if not self.new:
+            return parts
+        return [cast("_P", self.new.get(id(part), part)) for part in parts]
+
+    def turns(self, turns: list[Turn], beyond: list[Turn]) -> list[Turn]:
+        """Return the turns. Only those in `beyond` can have marks."""
         out: list[Turn] = []
-        for turn in turns:
+        done = 0
+        for turn in beyond:
+            at = turns.index(turn, done)  # a turn equals only itself
+            out += turns[done:at]
+            done = at + 1
             if not any(map(_is_marked, turn.parts)):
                 out.append(turn)
                 continue
             parts = [self._of_part(part) for part in turn.parts]
             self._of_messages(parts)
-            parts = self._of_points(parts, out)
-            if parts or not turn.parts:
-                same = len(parts) == len(turn.parts) and all(map(is_, parts, turn.parts))
-                out.append(turn if same else with_parts(turn, parts))
-        return out
+            self._note(turn.parts, parts)
+            points = self._of_points(parts, out)
+            self.kept = self.kept and len(points) == len(parts) and all(map(is_, points, parts))
+            if points or not turn.parts:
+                same = len(points) == len(turn.parts) and all(map(is_, points, turn.parts))
+                out.append(turn if same else with_parts(turn, points))
+        return out + turns[done:]
+
+    def _note(self, parts: Sequence[Part], made: list[Part]) -> None:
+        for part, new in zip(parts, made, strict=True):
+            if new is not part and isinstance(part, Call | Result):
+                self.new[id(part)] = new
 
     def _of_part(self, part: Part) -> Part:
         """Convert the mark of a block."""
@@ -93,22 +124,22 @@ class _Marks:
         ttl = _ttl_of(part) if part.extra and _is_foreign(part, self.family) else None
         if ttl is None or not self._takes(part):
             return part
-        return self._marked(copied(part, extra=_without(part.extra)), ttl)
+        return self._marked(part, ttl)
 
     def _of_messages(self, parts: list[Part]) -> None:
         """Move the mark of a Chat message to the last part of the message that can have a mark."""
         seen: dict[int, Origin] = {}
         for part in parts:
             origin = part.origin
-            if origin is not None and _NAME in origin.extra and origin.dialect != self.family:
+            if origin is not None and not _HOLDERS.isdisjoint(origin.extra) and origin.dialect != self.family:
                 seen[id(origin)] = origin
         for origin in seen.values():
-            ttl = _ttl(origin.extra[_NAME])
+            ttl = _ttl_in(origin.extra)
             own = [n for n, part in enumerate(parts) if part.origin is origin]
             last = next((n for n in reversed(own) if self._takes(parts[n])), None)
             if ttl is None or last is None:
                 continue
-            bare = origin.without(_NAMES)
+            bare = origin.without(_NAMES) if _NAME in origin.extra else origin.with_extra(_without(origin.extra))
             for n in own:
                 parts[n] = copied(parts[n], origin=bare)
             parts[last] = self._marked(parts[last], ttl)
@@ -151,7 +182,9 @@ class _Marks:
 
 def _is_marked(part: Part) -> bool:
     """Return whether the part or its message may have a mark. This quick test rejects most parts."""
-    if part.extra or type(part) is Opaque or (part.origin is not None and _NAME in part.origin.extra):
+    if part.extra or type(part) is Opaque:
+        return True
+    if part.origin is not None and part.origin.extra and not _HOLDERS.isdisjoint(part.origin.extra):
         return True
     return type(part) is Result and any(inner.extra for inner in part.parts)
 
@@ -161,7 +194,14 @@ def _is_foreign(part: Part, family: str) -> bool:
 
 
 def _without(extra: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in extra.items() if name != _NAME}
+    """Return the members without the mark. Other provider options stay."""
+    made = {name: value for name, value in extra.items() if name != _NAME}
+    found = cache_mark(made.get(_OPTIONS)) if _OPTIONS in made and _NAME not in extra else None
+    if found is not None:
+        made[_OPTIONS] = found[1]
+        if not found[1]:
+            del made[_OPTIONS]
+    return made
 
 
 def _unmarked(part: Text | Media | Opaque, family: str) -> Any:
@@ -171,7 +211,15 @@ def _unmarked(part: Text | Media | Opaque, family: str) -> Any:
 
 
 def _ttl_of(part: Part) -> str | None:
-    return _ttl(part.extra[_NAME]) if _NAME in part.extra else None
+    return _ttl_in(part.extra) if part.extra else None
+
+
+def _ttl_in(extra: Mapping[str, Any]) -> str | None:
+    """Return the lifetime of the mark among the members of a part or message, which may be in its provider options."""
+    if _NAME in extra:
+        return _ttl(extra[_NAME])
+    found = cache_mark(extra[_OPTIONS]) if _OPTIONS in extra else None
+    return None if found is None else _ttl(found[0])
 
 
 def _ttl(mark: Any) -> str | None:

@@ -3,7 +3,8 @@ a role.
 
 Constraints: `content`, `inline`, `file_types`, `empty_text`, `blank_text`, `empty_message`, `trailing_space`,
 `result_empty`, `document_needs_text`, `document_name`, `media_types`, `text_files`, `file_ids`, `image_details`,
-`plain_media`, `rejected_blocks`, `url_schemes`, `file_names`.
+`plain_media`, `rejected_blocks`, `url_schemes`, `url_types`,
+`url_endings`, `file_names`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,15 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.ids import form_of
-from streamweld.history.media_types import canonical, short_form, standard_base64, takes, text_of
+from streamweld.history.media_types import (
+    canonical,
+    is_concrete,
+    short_form,
+    standard_base64,
+    takes,
+    text_of,
+    url_ending,
+)
 from streamweld.history.model import (
     MISSING,
     Call,
@@ -39,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _DOCUMENT: Final = "See the attached document."
+_UNKNOWN: Final = "application/octet-stream"
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
@@ -223,9 +233,21 @@ def _canonical(part: Media, context: Context, *, foreign: bool) -> Media:
 
 
 def _is_reachable(part: Media, context: Context) -> bool:
-    """Return whether the target can fetch the URL of a part. Only some targets can fetch `gs://` and `file://` URLs."""
+    """Return whether the target can fetch the URL of a part, and accepts the media type of the file at that URL.
+
+    Only some targets can fetch `gs://` and `file://` URLs. The ending of the URL is checked as well, because a request
+    in the target's format may not contain the media type.
+    """
     schemes: Collection[str] | None = context.fact("url_schemes")
-    return schemes is None or part.url is None or part.url.partition(":")[0].lower() in schemes
+    if part.url is None:
+        return True
+    if schemes is not None and part.url.partition(":")[0].lower() not in schemes:
+        return False
+    types: Collection[str] | None = context.facts("url_types").get(part.kind)
+    known = part.media_type is not None and is_concrete(part.media_type) and canonical(part.media_type) != _UNKNOWN
+    if types is not None and known and short_form(part.media_type or "", part.kind) not in types:
+        return False
+    return url_ending(part.url) not in context.facts("url_endings").get(part.kind, ())
 
 
 def _with_file_name(part: Media, context: Context, *, foreign: bool) -> Media:

@@ -19,7 +19,7 @@ from streamweld.history.model import (
     Text,
     Turn,
 )
-from streamweld.history.provider_metadata import read_metadata, text_signature
+from streamweld.history.provider_metadata import options_beside, read_metadata, text_signature
 from streamweld.history.read.common import (
     as_list,
     as_mapping,
@@ -35,7 +35,8 @@ from streamweld.history.read.common import (
 
 if TYPE_CHECKING:
     from streamweld.history.model import Origin, Part, Path
-    from streamweld.history.read.common import Json
+    from streamweld.history.provider_metadata import ProviderMetadata
+    from streamweld.history.read.common import CommonFields, Json
 
 __all__ = ["DIALECT", "read"]
 
@@ -82,7 +83,7 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     if kind == "reasoning":
         entry = read_metadata(raw.get("providerOptions"))
         return Reasoning(
-            *locate(origin, path, raw, _REASONING),
+            *_with_options(locate(origin, path, raw, _REASONING), raw, entry),
             segments=(as_text(raw.get("text"), path),),
             kind="summary" if entry.item_id else "redacted" if entry.encrypted and not raw.get("text") else "thinking",
             item_id=entry.item_id,
@@ -93,7 +94,7 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     if kind == "tool-call":
         entry = read_metadata(raw.get("providerOptions"))
         value = raw.get("input", raw.get("args", MISSING))
-        common = locate(origin, path, raw, _CALL)
+        common = _with_options(locate(origin, path, raw, _CALL), raw, entry)
         call_id, name, ran = (
             as_text(raw.get("toolCallId"), path),
             as_text(raw.get("toolName"), path),
@@ -129,6 +130,13 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
         if medium is not None:
             return medium
     return Opaque(*locate(origin, path, raw), kind=str(kind), dialect=DIALECT)
+
+
+def _with_options(common: CommonFields, raw: Json, read: ProviderMetadata) -> CommonFields:
+    """Return the common fields with the provider options that were not read."""
+    given = raw.get("providerOptions")
+    more = None if given is None else options_beside(given, read)
+    return (*common[:4], {**common[4], "providerOptions": more}) if more else common
 
 
 def _medium(raw: Json, origin: Origin, path: Path) -> Media | None:

@@ -92,6 +92,17 @@ def _options(part: Reasoning | Call, encrypted: str | None, issuer: str | None) 
     return {"providerOptions": made} if made else {}
 
 
+def _merged(head: dict[str, Any], beyond: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part with its other members. Its provider options keep the metadata that was written."""
+    options = members_of(beyond.get("providerOptions"))
+    if not options:
+        return {**head, **beyond}
+    made = {**options}
+    for issuer, sent in members_of(head.get("providerOptions")).items():
+        made[issuer] = {**members_of(made.get(issuer)), **members_of(sent)}
+    return {**head, **beyond, "providerOptions": made}
+
+
 def _reasoning(part: Reasoning, text: str) -> dict[str, Any]:
     return {"type": "reasoning", "text": text, **_options(part, part.encrypted, part.issuer)}
 
@@ -102,13 +113,13 @@ def _block(part: Part, named: str | None, writer: Writer) -> Any:
         made = write_metadata("google", None, part.signature, None)
         return {"type": "text", "text": part.text, **({"providerOptions": made} if made else {}), **beyond}
     if isinstance(part, Reasoning):
-        return _reasoning(part, part.text) | beyond
+        return _merged(_reasoning(part, part.text), beyond)
     if isinstance(part, Call):
         value: Any = writer.arguments_object(part)
         value = part.arguments if value is None else value
         issuer = "google" if part.signature else "openai" if part.item_id else None
         head = {"type": "tool-call", "toolCallId": part.call_id, "toolName": part.name, "input": value}
-        return {**head, **_options(part, None, issuer), **beyond}
+        return _merged({**head, **_options(part, None, issuer)}, beyond)
     if isinstance(part, Result):
         head = {"type": "tool-result", "toolCallId": part.call_id, "toolName": named or part.name or "unknown"}
         return {**head, "output": _output(part, writer), **beyond}

@@ -86,7 +86,7 @@ def _parts(parts: Sequence[Part], writer: Writer, names: OpenCalls[str]) -> list
             written.append(_part(part, writer, None))
             continue
         written.append(_part(part, writer, names.take(part.call_id, part.name)))
-        if _has_read_content(part, writer):
+        if type(part.parts) is ReadParts and writer.own(part):
             continue
         if writer.rewrites_all or writer.reusable_block(part) is None:
             for inner in part.parts:
@@ -117,18 +117,14 @@ def _part(part: Part, writer: Writer, named: str | None) -> Any:
     """Return one written part. `named`: for a result, the name of the called tool."""
     if not writer.rewrites_all and (own := writer.reusable_block(part)) is not None:
         return own
-    if isinstance(part, Result) and _has_read_content(part, writer):
-        return _renamed(part, named)
-    if isinstance(part, Result) and writer.own(part) and _is_bare(part):
-        writer.context.edit("result_value", part.path, "wrapped a tool result in an object, as Gemini requires")
+    if isinstance(part, Result) and writer.own(part):
+        if type(part.parts) is ReadParts:  # the source result has media, and no pass changed its content
+            return _renamed(part, named)
+        if _is_bare(part):
+            writer.context.edit("result_value", part.path, "wrapped a tool result in an object, as Gemini requires")
     beyond = writer.extra_members(part) if part.extra else None
     block = _made(part, writer, named)
     return {**block, **beyond} if beyond and not isinstance(part, Opaque) else block
-
-
-def _has_read_content(part: Result, writer: Writer) -> bool:
-    """Return whether the source result has media, and no pass changed its content."""
-    return writer.own(part) and isinstance(part.parts, ReadParts)
 
 
 def _renamed(part: Result, named: str | None) -> dict[str, Any]:

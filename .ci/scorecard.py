@@ -6,8 +6,8 @@ usage: scorecard.py run [--short] [--fresh] [ROW | STEP]...
 
 `run` executes steps from `.ci/scorecard.toml`, each within its time limit, and appends one record per step to
 `.nightly/records.jsonl`. Steps that already passed for the same sources and the same command are skipped, so that an
-interrupted run continues where it stopped; `--fresh` runs every step again. `--short` runs the short form of each step
-that `.ci/run` needs and that no test suite covers. `run --short` does not write records.
+interrupted run continues where it stopped; `--fresh` runs every step again. `--short` runs only the steps that
+`.ci/run` needs and no test suite covers, each in its short form. `run --short` does not write records.
 
 `assemble` writes `reliability.json` and `docs/reliability.md` from the newest record of each step, and fails if a step
 has no record, a stale record or a failing record. A record is stale after MAX_AGE days, if its commit is not an

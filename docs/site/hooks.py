@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
-# Pages that later changes will add. Once these pages exist, remove this list and `on_config`.
-OTHERS = {"bulk.md", "versioning.md"}
 ROOT = Path(__file__).resolve().parent.parent.parent
 # MkDocs restores sys.path after loading this file, so modules that the hooks need later are imported here.
 sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "python")]
@@ -25,26 +23,6 @@ sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "python")]
 import api_summary  # noqa: E402 (found through the path above)
 import generate  # noqa: E402 (found through the path above)
 import streamweld.cli  # noqa: E402, F401
-
-
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Omit pages from the navigation that do not exist yet because another branch adds them."""
-    config.nav = _existing(config.nav or [])
-    return config
-
-
-def _existing(nav: list[Any]) -> list[Any]:
-    kept: list[Any] = []
-    for entry in nav:
-        if isinstance(entry, dict):
-            ((title, target),) = entry.items()
-            if isinstance(target, list):
-                kept.append({title: _existing(target)})
-                continue
-            if target in OTHERS and not (ROOT / "docs" / target).exists():
-                continue
-        kept.append(entry)
-    return kept
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

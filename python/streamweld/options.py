@@ -118,8 +118,8 @@ class Policy(_Checked):
             ("haha"). `"drop"`: the gateway sent it twice.
         content_mode: AM8: what a text delta contains. `"delta"`: new text. `"cumulative"`: all of the text so far.
             `"auto"`: the received deltas determine which of the two applies.
-        drop_restated_content: AM9: the last chunk contains the complete text again. `True`: this text is a repetition
-            and is dropped. `False`: this text is new.
+        drop_restated_content: AM9: the last chunk repeats the complete text. `True`: the text of that chunk is dropped.
+            `False`: the text of that chunk is new.
         restart_on_new_stream_id: AM10: a new chunk id and role arrive in the middle of the stream. `False`: the same
             response continues. `True`: the gateway restarted the response, and everything before the restart is
             dropped.
@@ -261,10 +261,10 @@ class Limits(_Checked):
     `None` or 0 disables a limit, except `max_json_depth`, which can only be lowered.
 
     Args:
-        max_event_bytes: bytes of data in one event, including data still pending, plus one per line. Default: 16 MiB,
-            because some events contain images of several MB. The same limit applies to the input that a converter holds
-            back until `source="auto"` detects the dialect, or until a repair determines whether an event passes
-            through.
+        max_event_bytes: bytes of data in one event, including the data of an unfinished event. Each line counts as one
+            byte more. Default: 16 MiB, because some events contain images of several MB. The same limit applies to the
+            input that a converter holds back until `source="auto"` detects the dialect, or until a repair determines
+            whether an event passes through.
         max_field_bytes: bytes in the value of an `event` or `id` line. Default: 8 KiB, which is also the size that HTTP
             servers allow for a header.
         max_json_depth: levels of nesting in one payload. Default: 128, as in serde_json; deeper JSON is never parsed.

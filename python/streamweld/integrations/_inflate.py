@@ -210,7 +210,8 @@ class _Zlib:
         try:
             out = self._state.decompress(data, SLICE)
         except zlib.error as fault:
-            # At a fault, zlib discards the output for the bytes before it, so `_up_to_fault` decodes these bytes again.
+            # When zlib finds an error, it discards the output of the bytes before the error, so `_up_to_fault` decodes
+            # those bytes again.
             self._fault = fault
             self.has_more = True
             return _up_to_fault(before, data)

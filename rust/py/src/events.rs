@@ -1,8 +1,8 @@
 //! The event classes listed in `_spec/events.json`, with their names, fields, order, and defaults.
 //!
-//! The classes are frozen and have plain slots. Creation is the hot path; all other operations (repr, ==, hash, pickle,
-//! `to_dict`) use the list of fields. The three most frequent classes are in `delta`. This file contains no stream
-//! logic.
+//! The classes are frozen and use ordinary `__slots__`. Creation is the hot path; all other operations (repr, ==, hash,
+//! pickle, `to_dict`) use the list of fields. The three most frequent classes are in `delta`. This file contains no
+//! stream logic.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

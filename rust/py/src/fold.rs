@@ -272,8 +272,8 @@ impl Members {
             .transpose()
     }
 
-    /// Returns the texts with this role in the first choice, joined. If there is only one text, returns the string of
-    /// its event object instead of creating a new string.
+    /// Returns the concatenated texts with this role in the first choice. If there is only one text, returns the string
+    /// of its event object instead of creating a new string.
     fn joined<'py>(&self, py: Python<'py>, role: Role) -> PyResult<Bound<'py, PyString>> {
         let mut found = self.of_first(|of| of == role);
         let Some((position, entry)) = found.next() else {

@@ -354,7 +354,7 @@ class Anthropic(SequentialAnswer):
 
     def _keep_members(self, of: MembersOf, extra: Raw) -> None:
         """Store unknown members until their event is written. Members that clients read only from the delta of
-        `message_delta` are stored for that event.
+        `message_delta` are kept until that event is written.
         """
         if of in ("message", "end"):
             moved = {name: extra.pop(name) for name in _DELTA_MEMBERS if name in extra}

@@ -185,7 +185,8 @@ class JoinedLine:
 
 
 def split_joined_line(text: bytes, at: int) -> JoinedLine:
-    """Split a text in which a field name follows a document, at the position that `joined_field` returned."""
+    """Split a text in which an SSE field name directly follows a JSON document, at the position that `joined_field`
+    returned."""
     line_end = text.find(b"\n", at)
     end = len(text) if line_end < 0 else line_end
     data = text.find(b"data:", at, end)

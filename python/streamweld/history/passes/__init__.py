@@ -1,7 +1,7 @@
 """The passes that make a history acceptable to the target, in the order in which they run.
 
 Each pass enforces one group of constraints. Roles are handled before pairing, ids after pairing, and text after ids.
-The order of roles is fixed last.
+The pass that repairs the order of roles runs last.
 """
 
 from __future__ import annotations

@@ -107,8 +107,8 @@ def via(given: Iterable[str], pseudonym: str) -> str:
         Refusal: 508 if the request has already passed through this proxy, which means that the upstream forwards to it.
     """
     lines = tuple(given)
-    # Values that are not printable ASCII are also searched, because a relay may have added other characters. The search
-    # ignores case, because a relay may treat the pseudonym as a host name (RFC 9110, section 7.6.3).
+    # Values with characters outside printable ASCII are searched too, because a relay may have added such characters.
+    # The search ignores case, because a relay may treat the pseudonym as a host name (RFC 9110, section 7.6.3).
     if any(pseudonym in value.lower() for value in lines):
         text = "the request already passed through this proxy: the proxy's upstream forwards to the proxy"
         raise Refusal(508, "loop_detected", text)

@@ -547,8 +547,8 @@ impl Assembler {
     }
 
     /// Records the finish reason of a choice. If the policy closes calls at the finish reason, or if a complete message
-    /// with calls arrived, the parts and calls of the choice close. `reason` is the meaning of the received word
-    /// (`finish_words::meaning`).
+    /// with calls arrived, the parts and calls of the choice close. `reason` is the normalized meaning of the received
+    /// finish reason (`finish_words::meaning`).
     pub fn finish(
         &mut self,
         out: &mut Output<'_>,

@@ -494,7 +494,7 @@ impl Message {
     }
 
     /// Stores unknown members until their event is written. Members that clients read only from the delta of
-    /// `message_delta` are stored for that event.
+    /// `message_delta` are kept until that event is written.
     fn keep_members(
         &mut self,
         context: &mut EncodeContext,

@@ -265,7 +265,7 @@ pub struct Deltas<'a> {
     pub kind: DeltaKind,
     pub choice: i32,
     pub parts: Parts<'a>,
-    /// The concatenated texts of all deltas. `ends` contains the offset at which each text ends.
+    /// The concatenated texts of all deltas. `ends` contains the end offset of each text.
     pub texts: &'a str,
     pub ends: &'a [usize],
 }

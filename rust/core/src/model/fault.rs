@@ -204,7 +204,8 @@ impl Fault {
         fault
     }
 
-    /// Creates the fault for input that ended too early. `code` is the diagnostic that the policy raises.
+    /// Creates the fault for input that ended too early. `code` identifies the diagnostic that the policy turned into
+    /// an exception.
     pub fn truncated(code: Code, position: Where, open_items: Vec<u32>) -> Fault {
         let mut fault = Fault::new(Class::Truncated, code.name());
         fault.detail = position.name().to_owned();

@@ -229,7 +229,8 @@ pub(crate) struct JoinedLine<'t> {
     pub(crate) remainder: usize,
 }
 
-/// Splits a text in which a field name follows a document, at the position that `joined_field` returned.
+/// Splits a text in which an SSE field name directly follows a JSON document, at the position that `joined_field`
+/// returned.
 pub(crate) fn split_joined_line(text: &str, at: usize) -> JoinedLine<'_> {
     let (document, fields) = text.split_at_checked(at).unwrap_or((text, ""));
     let line = fields.split('\n').next().unwrap_or_default();

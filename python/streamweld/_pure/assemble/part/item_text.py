@@ -1,11 +1,11 @@
 """Handles text, reasoning and refusal parts that the stream opens and closes explicitly.
 
-This module finds the part for an event, and updates its text. Several parts may be open at the same time. A part begins
-with its opening event or, without one, with its first text. Text in the opening event is held back until the deltas
-show whether they repeat or continue it. If the joined text of the deltas begins with all of the held text, the deltas
-repeat it. In every other case, the deltas continue the held text, even if the part ends while they equal only its
-beginning. Complete text in a later event replaces the streamed text. A reasoning part of an item with an id closes with
-the item, because encrypted content may still arrive.
+This module finds the part that an event belongs to and updates the text of the part. Several parts may be open at the
+same time. A part begins with its opening event or, without one, with its first text. Text in the opening event is held
+back until the deltas show whether they repeat or continue it. If the joined text of the deltas begins with all of the
+held text, the deltas repeat it. In every other case, the deltas continue the held text, even if the part ends while
+they equal only its beginning. Complete text in a later event replaces the streamed text. A reasoning part of an item
+with an id closes with the item, because encrypted content may still arrive.
 """
 
 from __future__ import annotations

@@ -136,7 +136,8 @@ class PartialArguments:
         return "".join(out)
 
     def _put(self, level: _Open, step: ChunkProcessor, out: list[str]) -> bool:
-        """Write the comma and key of a new member or element. Return False if the member or element cannot be added."""
+        """Write the comma before a new member or element and, for a member, its key. Return False if the member or
+        element cannot be added."""
         if isinstance(step, int):
             if not level.is_array or step != level.count:
                 return False

@@ -51,7 +51,7 @@ def read_tool(
     extra: Raw,
     notes: Anomalies,
 ) -> None:
-    """Decode a part of the kind `kind`, which is one of `KINDS`.
+    """Decode a part of kind `kind` (one of `KINDS`).
 
     `position`: the position of the part in its candidate. `extra`: the unknown members of the part.
     """

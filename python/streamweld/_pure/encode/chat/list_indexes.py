@@ -61,7 +61,7 @@ class ListIndexes:
         return Indexed(None if value is None else compact_json(value), self._is_lossy)
 
     def _indexed(self, path: ListPath, value: Any) -> Any:
-        """Return a value as it is written, or None for a list that cannot be written."""
+        """Return the value to write, or None if the value is a list that cannot be written."""
         if is_array(value):
             return self._list(path, value)
         if not is_object(value):

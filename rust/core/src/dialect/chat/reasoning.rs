@@ -262,7 +262,7 @@ pub(crate) struct DividedThought<'a> {
 }
 
 impl<'a> DividedThought<'a> {
-    /// Returns the new text of all blocks, and the text after them.
+    /// Returns the new text of all blocks and the text that follows the blocks.
     pub(crate) fn whole(&self) -> Text<'a> {
         if self.ended.is_empty() {
             return self.text.clone();

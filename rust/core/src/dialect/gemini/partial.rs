@@ -201,7 +201,8 @@ impl Partial {
 }
 
 impl Level {
-    /// Writes the comma and key of a new member or element. Returns `None` if the member or element cannot be added.
+    /// Writes the comma before a new member or element and, for a member, its key. Returns `None` if the member or
+    /// element cannot be added.
     fn put(&mut self, step: &Step, out: &mut String) -> Option<()> {
         let fits = match step {
             Step::Index(index) => self.is_array && *index == self.count,

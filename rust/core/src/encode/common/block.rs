@@ -70,8 +70,8 @@ pub(crate) struct UnmodelledBlock {
 }
 
 impl Block {
-    /// Creates a block for a part. If the source has the same dialect, uses the source's index, item id and unknown
-    /// members.
+    /// Creates a block for a part. If the source is in the target's dialect, uses the source's index, item id and
+    /// unknown members.
     pub(crate) fn new(context: &mut EncodeContext, part: u32, kind: Kind) -> Block {
         let passed = &mut context.passed;
         let members = passed

@@ -70,7 +70,8 @@ enum Placeholder {
     None,
     /// An input of 0 is a placeholder if the output is greater than 0.
     Input,
-    /// An input of 0 is always a placeholder. If the input is 0, an output or total of 0 is a placeholder as well.
+    /// An input token count of 0 is always a placeholder. If the input is 0, an output or total of 0 is a placeholder
+    /// as well.
     Both,
 }
 

@@ -136,6 +136,7 @@ codes! {
     UNSTABLE_ID = "unstable_id",
     NAME_JOINED = "name_joined",
     NAME_CONFLICT = "name_conflict",
+    CALL_PLACEHOLDER = "call_placeholder",
     NO_NAME = "no_name",
     ARGS_OVERFLOW = "args_overflow",
     ARGS_INVALID = "args_invalid",

@@ -5,10 +5,12 @@ use crate::model::policy::Policy;
 use std::sync::Arc;
 
 /// A tool of the request. `required` lists its required parameters; it is `None` if the caller supplied no schema.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// `properties` lists all parameters; it is `None` if the schema is unknown or allows other names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tool {
     pub name: String,
     pub required: Option<Vec<String>>,
+    pub properties: Option<Vec<String>>,
 }
 
 /// The options of one parser.

@@ -1,8 +1,8 @@
 //! Handles payloads that gateways send outside any field (stray payloads). They are emitted only on request.
 //!
 //! A stray line is neither a field nor a comment, and its first byte after blanks is `{`, `[`, or `<`. The lines after
-//! it, up to the blank line, belong to it. A stray payload is emitted after the frame of its block, or instead of that
-//! frame if the frame's data is empty.
+//! it, up to the blank line, belong to it, except fields. A stray payload and the frame of its block are emitted in the
+//! order in which they began. No frame is emitted if its data is empty.
 //!
 //! A stray line that ends in `}` or `]` is emitted immediately and separately if no stray line is pending and the data
 //! before it in its block is empty. A stream with one document per line therefore does not wait for a blank line.

@@ -75,6 +75,7 @@ DiagnosticCode: TypeAlias = Literal[
     "name_joined",
     "name_conflict",
     "no_name",
+    "call_placeholder",
     "args_overflow",
     "args_invalid",
     "args_cumulative",

@@ -93,7 +93,7 @@ fn read_table(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
             None => LIMITS.clone(),
         },
         tools: member(config, intern!(py, "tools"))?
-            .map(|tools| read_tools(tools.cast::<PyDict>()?))
+            .map(|tools| read_tools(tools.cast::<PyDict>()?, config))
             .transpose()?,
         known_call_ids: strings(config, intern!(py, "known_call_ids"))?,
         content_type: word(config, intern!(py, "content_type"))?,
@@ -285,13 +285,20 @@ pub(crate) fn read_limits(table: &Bound<'_, PyDict>) -> PyResult<Limits> {
     Ok(limits)
 }
 
-fn read_tools(table: &Bound<'_, PyDict>) -> PyResult<Vec<Tool>> {
+/// `table`: the required parameters of each tool. All parameters of the tools that have no others are in `config`.
+fn read_tools(table: &Bound<'_, PyDict>, config: &Bound<'_, PyDict>) -> PyResult<Vec<Tool>> {
+    let properties = member(config, intern!(config.py(), "tool_properties"))?;
+    let properties = properties.as_ref().map(|table| table.cast::<PyDict>());
+    let properties = properties.transpose()?;
     table
         .iter()
         .map(|(name, required)| {
+            let names = properties.map(|table| table.get_item(&name)).transpose()?;
+            let names = names.flatten();
             Ok(Tool {
                 name: name.extract()?,
                 required: required.extract()?,
+                properties: names.map(|names| names.extract()).transpose()?,
             })
         })
         .collect()

@@ -186,6 +186,34 @@ def first_fragment_lost(_: Random, stream: Stream) -> Stream | None:
     return stream.but(frames)
 
 
+@operator("anthropic", aspect="items")
+def a_block_for_every_fragment(rng: Random, stream: Stream) -> Stream | None:
+    """Each fragment of the arguments is in a block of its own, with the id and the name of the call."""
+    if _shared(stream) or not any(len(call.arguments) > 1 for call in stream.calls):
+        return None
+    counts = rng.random() < 0.5  # otherwise, all blocks of a call have the index of the first
+    frames: list[Frame] = []
+    opened: dict[int, tuple[Frame, bool]] = {}  # the start of the open block, and whether it has a fragment
+    index = -1
+    for frame in stream.frames:
+        data = clone(frame.data)
+        kind = data.get("type", "")
+        if kind == "content_block_start":
+            index += 1
+            opened[frame.part or 0] = (frame, False)
+        elif frame.role == "delta" and data["delta"].get("type") == "input_json_delta":
+            start, has_fragment = opened[frame.part or 0]
+            opened[frame.part or 0] = (start, True)
+            if has_fragment:
+                frames.append(event("content_block_stop", index=index))
+                index += counts
+                frames.append(event("content_block_start", index=index, content_block=start.data["content_block"]))
+        if kind.startswith("content_block_"):
+            data["index"] = index
+        frames.append(replace(frame, data=data))
+    return stream.but(frames)
+
+
 @operator("anthropic", aspect="items", effect="ids")
 def calls_without_id(_: Random, stream: Stream) -> Stream | None:
     """Calls have no ids."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld.testing.builders import build, chunk
 from streamweld.testing.mutate.chat import message_of
-from streamweld.testing.mutate.registry import inserted, operator
+from streamweld.testing.mutate.registry import changed, inserted, operator
 from streamweld.testing.stream import Frame, Reasoning, Refusal, Stream, Text
 
 if TYPE_CHECKING:
@@ -194,6 +194,13 @@ def no_done(_: Random, stream: Stream) -> Stream | None:
     if {"no_finish_reason", "calls_after_finish"} & set(stream.operators):
         return None
     return stream.but(stream.frames[:-1], ending="assumed")
+
+
+@operator(aspect="envelope")
+def blank_errors(rng: Random, stream: Stream) -> Stream:
+    """Every payload has an `error` member whose values mean success."""
+    blank = rng.choice([{"message": "", "code": 0}, {"message": None, "type": None, "code": None}, {}, "", False, None])
+    return stream.but(changed(stream, lambda data, _frame: {"error": blank} | data))
 
 
 @operator(aspect="ending", effect="truncated")

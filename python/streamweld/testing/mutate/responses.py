@@ -484,6 +484,16 @@ def result_with_the_call_id(_: Random, stream: Stream) -> Stream | None:
     return made.but(calls=stream.expected.calls[1:], finish=None)
 
 
+@operator("responses", aspect="envelope")
+def response_beside_the_type(_: Random, stream: Stream) -> Stream:
+    """The members of the response are next to the type of the event instead of in `response`."""
+
+    def unwrap(data: Any, _frame: Frame) -> dict[str, Any] | None:
+        return data | data.pop("response") if isinstance(data.get("response"), dict) else None
+
+    return stream.but(changed(stream, unwrap))
+
+
 # Several texts in one message
 
 

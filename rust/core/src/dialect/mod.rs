@@ -22,6 +22,7 @@ use crate::dialect::ai_sdk::ui;
 use crate::dialect::decoder::Decoder;
 use crate::dialect::decoder::PayloadPredicate;
 use crate::dialect::decoder::Shapes;
+use crate::dialect::upstream_error::is_blank_error;
 use crate::json::Kind;
 use crate::json::Problem;
 use crate::json::Raw;
@@ -35,6 +36,7 @@ use crate::json::members::Document;
 use crate::json::members::Object;
 use crate::json::members::find;
 use crate::json::members::first_item;
+use crate::json::members::is_string;
 use crate::json::members::string;
 use crate::json::scan::validate;
 use crate::model::config::Config;
@@ -248,6 +250,19 @@ impl Read<'_> {
 
     pub(crate) fn is_error_body(&self) -> bool {
         self.evaluate(chat::is_error_body, |shapes| shapes.is_error_body)
+    }
+
+    /// Returns true if the document is an object with the type of an error, or with an `error` member that has content.
+    pub(crate) fn has_error(&self) -> bool {
+        let (kind, error) = match self {
+            Read::Chat(chat::read::Document::Object(chunk)) => (chunk.object, chunk.error),
+            Read::Plain(Document::Object(object), _)
+            | Read::Undecided(Document::Object(object)) => {
+                (object.get("type"), object.get("error"))
+            }
+            _ => return false,
+        };
+        is_string(kind, "error") || !error.is_none_or(is_blank_error)
     }
 
     /// Returns true if a payload that follows a broken document contains usable data. While the dialect is unknown, the

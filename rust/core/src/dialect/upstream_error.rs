@@ -7,6 +7,7 @@ use crate::json::Raw;
 use crate::json::members::Member;
 use crate::json::members::find;
 use crate::json::members::is_string;
+use crate::json::members::items;
 use crate::json::members::members;
 use crate::json::members::present;
 use crate::json::members::string;
@@ -254,7 +255,7 @@ pub(crate) fn is_stated(error: Raw<'_>) -> bool {
         return false;
     }
     let own = members(error);
-    let has_value = |name: &&str| find(&own, name).is_some_and(|raw| !is_empty_value(raw));
+    let has_value = |name: &&str| find(&own, name).is_some_and(|raw| !is_blank_value(raw));
     ["message", "code"].iter().any(has_value)
 }
 
@@ -356,7 +357,34 @@ fn is_detail(raw: Raw<'_>) -> bool {
     raw.kind == Kind::String || (raw.kind == Kind::Array && !is_empty_value(raw))
 }
 
-/// Returns true if the value is null, or an empty value that gateways send instead: `""`, `false`, `0`, `{}`, `[]`.
+/// Returns true if the value of an `error` member has no content: no message, type, or code. Some gateways write their
+/// error structure into every payload, with values that mean success.
+pub(crate) fn is_blank_error(error: Raw<'_>) -> bool {
+    is_blank_value(error)
+        || match error.kind {
+            Kind::Object => members(error).iter().all(|one| is_blank_value(one.raw)),
+            Kind::Array => items(error).into_iter().all(is_blank_value),
+            _ => false,
+        }
+}
+
+fn is_blank_value(raw: Raw<'_>) -> bool {
+    let is_blank = |text: Cow<'_, str>| matches!(text.trim_matches(is_white), "" | "0");
+    is_empty_value(raw) || string(raw).is_some_and(is_blank)
+}
+
+/// Returns true if clients take the value of an `error` member for an error although it is blank. openai-node tests
+/// whether JavaScript takes it for true, and openai-python the same in Python.
+pub(crate) fn is_truthy_blank(error: Raw<'_>) -> bool {
+    let may_be_true = match error.kind {
+        Kind::Object | Kind::Array => true,
+        Kind::String => error.text != "\"\"",
+        _ => false,
+    };
+    may_be_true && is_blank_error(error)
+}
+
+/// Returns true if the value is null, or one that gateways send in its place: `""`, `false`, `0`, `{}`, `[]`.
 pub(crate) fn is_empty_value(raw: Raw<'_>) -> bool {
     let blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
     match raw.kind {

@@ -4,11 +4,13 @@ use crate::model::limits::Limits;
 use crate::model::policy::Policy;
 use std::sync::Arc;
 
-/// A tool of the request. `required` lists its required parameters, or is `None` if the caller supplied no schema.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A tool of the request. `required` lists its required parameters; it is `None` if the caller supplied no schema.
+/// `properties` lists all parameters; it is `None` if the schema is unknown or allows other names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tool {
     pub name: String,
     pub required: Option<Vec<String>>,
+    pub properties: Option<Vec<String>>,
 }
 
 /// The options of one parser.

@@ -137,6 +137,7 @@ codes! {
     NAME_JOINED = "name_joined",
     NAME_CONFLICT = "name_conflict",
     NO_NAME = "no_name",
+    CALL_PLACEHOLDER = "call_placeholder",
     ARGS_OVERFLOW = "args_overflow",
     ARGS_INVALID = "args_invalid",
     ARGS_CUMULATIVE = "args_cumulative",

@@ -56,9 +56,11 @@ impl PayloadPipeline {
                 stray: true,
             });
         let begun = data.is_some() || stray.is_some();
+        let mut arrivals = [data, stray];
+        arrivals.sort_by_key(|arrival| arrival.map(|arrival| arrival.offset));
         let mut cut = pending.open && !begun;
         let mut ordinal = pending.ordinal;
-        for arrival in [data, stray].into_iter().flatten() {
+        for arrival in arrivals.into_iter().flatten() {
             let arrival = LocatedPayload { ordinal, ..arrival };
             match self
                 .last_one(out, arrival, pending.is_joined && !arrival.stray)
@@ -136,6 +138,7 @@ impl PayloadPipeline {
         }
         if !self.seen
             && let Some(at) = joined_field(text, self.reader(out))
+            && !self.is_joined_error(out, text, at, arrival.stray)
         {
             arrival.show(out);
             return Err(joined(position(arrival.data, at)));

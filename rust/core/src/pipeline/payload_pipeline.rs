@@ -352,8 +352,8 @@ impl PayloadPipeline {
 
     /// Handles a line that contains a document and other fields.
     ///
-    /// Before the first complete payload, such a line means that the caller removed the line endings. After that
-    /// payload, such a line means that a single line ending is missing, directly after the document.
+    /// Before the first complete payload, such a line means that the caller removed the line endings, unless the document
+    /// reports an error. Otherwise, a single line ending is missing, directly after the document.
     fn joined_line(
         &mut self,
         out: &mut Output<'_>,
@@ -362,7 +362,8 @@ impl PayloadPipeline {
     ) -> ParseResult {
         let arrival = payload.arrival;
         let position = position(arrival.data, payload.start + at);
-        if payload.first || payload.joins == MOST_JOINS {
+        let is_error = payload.first && self.is_joined_error(out, payload.text, at, arrival.stray);
+        if (payload.first && !is_error) || payload.joins == MOST_JOINS {
             return Err(joined(position));
         }
         out.diagnose(
@@ -377,7 +378,17 @@ impl PayloadPipeline {
         } else {
             match self.reader(out).read(text) {
                 Ok(document) => {
-                    let payload = Payload { text, ..payload };
+                    let is_bare = is_error && self.is_error_body(&document, arrival.stray);
+                    let event = if is_bare {
+                        Some("error")
+                    } else {
+                        payload.event
+                    };
+                    let payload = Payload {
+                        text,
+                        event,
+                        ..payload
+                    };
                     self.document(out, &document, payload, DocumentContext::default())?;
                 }
                 Err(error) => self.broken(out, error, arrival)?,
@@ -389,6 +400,20 @@ impl PayloadPipeline {
             ..payload
         };
         self.salvage_remainder(out, remainder, joined.remainder)
+    }
+
+    /// Returns true if the text begins with a document that reports an error, and the line end at `at` after the document
+    /// is missing. Relays append the terminal marker to an error that was sent as a plain body.
+    pub(crate) fn is_joined_error(
+        &self,
+        out: &Output<'_>,
+        text: &str,
+        at: usize,
+        stray: bool,
+    ) -> bool {
+        let text = split_joined_line(text, at).document;
+        let document = self.reader(out).read(text);
+        document.is_ok_and(|document| document.has_error() || self.is_error_body(&document, stray))
     }
 
     /// Reports a frame whose data begins on the line of another field.

@@ -1,9 +1,9 @@
 //! Splits an event stream into blocks. A block ends with a blank line, and may contain no event.
 //!
 //! A comment line before the first field of an event is a separate block, so that it can be forwarded immediately. The
-//! splitter handles line endings (LF, CR, CRLF), comments, and the field names that it needs. The splitter does not
-//! apply other SSE rules. The result does not depend on how the input is split. If a CRLF ends a block, its LF belongs
-//! to that block even if the LF arrives later.
+//! splitter handles line endings (LF, CR, CRLF), comments, the field names that it needs, and a byte order mark at the
+//! start of the stream. The splitter does not apply other SSE rules. The result does not depend on how the input is
+//! split. If a CRLF ends a block, its LF belongs to that block even if the LF arrives later.
 
 use memchr::memchr2;
 
@@ -48,6 +48,8 @@ enum Early {
 /// Splits one stream into blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Splitter {
+    /// Number of bytes of the byte order mark seen so far; 3 once the start of the stream has been checked.
+    mark: usize,
     /// True if the last line has bytes but no line ending yet.
     in_line: bool,
     line: Line,
@@ -65,6 +67,7 @@ impl Splitter {
     /// Records that complete blocks were consumed elsewhere. These blocks must not end in CR.
     #[inline]
     pub(crate) fn skip(&mut self) {
+        self.mark = BOM.len();
         self.after_cr = false;
         self.ended = true;
     }
@@ -88,7 +91,7 @@ impl Splitter {
         if self.ended {
             (self.begun, self.early) = (false, Early::Payload);
         }
-        let mut at = 0;
+        let mut at = self.skip_mark(bytes);
         while let Some(remaining) = bytes.get(at..) {
             self.look(remaining);
             let Some(found) = memchr2(b'\n', b'\r', remaining) else {
@@ -121,7 +124,28 @@ impl Splitter {
         Some((cut(data, bytes.len()), PiecePosition::Inside))
     }
 
-    /// Determines the kind of the line from these bytes, if the kind is not known yet.
+    /// Returns the length of the byte order mark at the start of the stream, or of its next piece. The line after the mark
+    /// begins like any other line. An incomplete mark, like a mark elsewhere, is the start of an unknown line.
+    fn skip_mark(&mut self, bytes: &[u8]) -> usize {
+        let Some(mark) = BOM.get(self.mark..).filter(|mark| !mark.is_empty()) else {
+            return 0;
+        };
+        let length = mark
+            .iter()
+            .zip(bytes)
+            .take_while(|(one, other)| one == other);
+        let length = length.count();
+        self.mark += length;
+        if self.mark < BOM.len() && length < bytes.len() {
+            if self.mark > 0 {
+                (self.line, self.in_line) = (Line::Other, true);
+            }
+            self.mark = BOM.len();
+        }
+        length
+    }
+
+    /// Determines the kind of the line from these bytes, if it is not known yet.
     fn look(&mut self, remaining: &[u8]) {
         if self.line != Line::Blank {
             return;
@@ -134,7 +158,7 @@ impl Splitter {
             None | Some(b'\n' | b'\r') => Line::Blank,
             Some(b':') if blanks == 0 && !self.in_line => Line::Comment,
             Some(b'd') if blanks == 0 && !self.in_line => Line::Data,
-            Some(b'{' | b'[' | b'<' | 0xEF) => Line::Payload, // also after a byte order mark
+            Some(b'{' | b'[' | b'<') => Line::Payload,
             Some(_) => Line::Other,
         };
     }
@@ -352,6 +376,14 @@ mod tests {
             (&["{}\n: x\n{}\n"], 2),
             (&["event: x\n{}\n"], 1),
             (&["data: x\n{}\n\n{}\n"], 1),
+            (&["\u{feff}{}\n"], 1),
+            (&["\u{feff}", "{}\n"], 1),
+            (&["\u{feff}data: {}\n"], 0),
+            (&["\u{feff}", "data: x\n{}\n"], 0),
+            (&["{}\n\u{feff}{}\n"], 1),
+            (&["{}\n\n\u{feff}{}\n"], 1),
+            (&["\u{feff}\u{feff}{}\n{}\n"], 1),
+            (&["event: x\n\u{feff}data: x\n{}\n"], 1),
         ] {
             assert_eq!(ready(pieces), number, "{pieces:?}");
         }

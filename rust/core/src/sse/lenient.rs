@@ -2,8 +2,8 @@
 //! request.
 //!
 //! A stray line is neither a field nor a comment, and its first byte after blanks is `{`, `[`, or `<`. The lines after
-//! a stray line, up to the blank line, belong to the same stray payload. A stray payload is emitted after the frame of
-//! its block, or in place of the frame if the data of the frame is empty.
+//! a stray line, up to the blank line, belong to the same stray payload, except fields. A stray payload and the frame of its block are emitted in the
+//! order in which they began. No frame is emitted if its data is empty.
 //!
 //! A stray line that ends in `}` or `]` is emitted immediately and separately, if no stray line is pending and its
 //! block has no data yet. A stream with one document per line therefore does not wait for a blank line.

@@ -408,34 +408,64 @@ impl Framer {
             let seldom = &mut *self.seldom;
             std::mem::swap(&mut seldom.last_id, &mut seldom.id);
         }
-        let data = held.data.unwrap_or(&self.data);
-        let mut result = Ok(());
-        if self.has_data && !(strayed && data.is_empty()) {
-            let frame = Frame {
-                event: held.event.unwrap_or(&self.event),
-                data,
-                id: &self.seldom.last_id,
-                retry: self.seldom.retry,
-                offset: self.data_offset,
-                ordinal: self.ordinal,
-                is_joined: self.is_joined,
-            };
-            self.ordinal += 1;
-            result = on.item(Item::Frame(frame));
-        }
-        if self.has_stray && result.is_ok() {
-            let stray = Stray {
-                data: &self.seldom.stray,
-                offset: self.seldom.stray_offset,
-                ordinal: self.ordinal,
-                has_data_lines: self.has_data,
-            };
-            self.ordinal += 1;
-            result = on.item(Item::Stray(stray));
-        }
+        let result = match self.has_stray {
+            true => self.dispatch_stray(held, on),
+            false if self.has_data => self.dispatch_frame(held, strayed, on),
+            false => Ok(()),
+        };
         *held = OpenEventFields::default();
         self.reset_block();
         result
+    }
+
+    /// Emits the frame of the open event, which has data.
+    #[inline]
+    fn dispatch_frame<R: Receiver>(
+        &mut self,
+        held: &OpenEventFields<'_>,
+        strayed: bool,
+        on: &mut R,
+    ) -> Result<(), Fault> {
+        let data = held.data.unwrap_or(&self.data);
+        if strayed && data.is_empty() {
+            return Ok(());
+        }
+        let frame = Frame {
+            event: held.event.unwrap_or(&self.event),
+            data,
+            id: &self.seldom.last_id,
+            retry: self.seldom.retry,
+            offset: self.data_offset,
+            ordinal: self.ordinal,
+            is_joined: self.is_joined,
+        };
+        self.ordinal += 1;
+        on.item(Item::Frame(frame))
+    }
+
+    /// Emits the open stray payload and the frame of its block, in the order in which they began.
+    #[cold]
+    fn dispatch_stray<R: Receiver>(
+        &mut self,
+        held: &OpenEventFields<'_>,
+        on: &mut R,
+    ) -> Result<(), Fault> {
+        let is_first = !self.has_data || self.seldom.stray_offset < self.data_offset;
+        if self.has_data && !is_first {
+            self.dispatch_frame(held, true, on)?;
+        }
+        let stray = Stray {
+            data: &self.seldom.stray,
+            offset: self.seldom.stray_offset,
+            ordinal: self.ordinal,
+            has_data_lines: self.has_data,
+        };
+        self.ordinal += 1;
+        on.item(Item::Stray(stray))?;
+        match self.has_data && is_first {
+            true => self.dispatch_frame(held, true, on),
+            false => Ok(()),
+        }
     }
 
     #[inline]

@@ -252,6 +252,14 @@ impl ArgumentText {
         self.hold(piece.len(), true);
     }
 
+    /// Appends text that is known to continue the arguments. None of the rules applies to it.
+    pub fn continue_with(&mut self, piece: &[u8]) {
+        self.automaton.feed(piece);
+        self.data.extend_from_slice(piece);
+        self.cumulative.alive = false;
+        self.doubling.alive = false;
+    }
+
     /// Replaces the text with a value that the rules must not change, such as the arguments in a closing event.
     pub fn replace(&mut self, data: Vec<u8>) {
         self.become_text(data);

@@ -83,6 +83,8 @@ pub struct Call {
     /// The indexes at which the call was announced again (R1g). `None` means that the announcement had no index.
     pub announced_again: LazyBox<Set<Option<i64>>>,
     pub name_conflict_reported: bool,
+    /// The last piece of the name, if the name may be the beginning of a name in the request's tool list.
+    pub doubtful_piece: Option<Box<str>>,
     /// The ambiguities that have already been reported for this call.
     pub guess_reported: LazyBox<Vec<Code>>,
     /// A conflict with the terminal message has already been reported.

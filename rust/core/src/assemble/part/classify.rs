@@ -109,6 +109,9 @@ fn fault(
         return Ok(Some("no_name"));
     }
     if !ctx.shared.settings.tools.has(&call.name) {
+        if let Some(piece) = &call.doubtful_piece {
+            ctx.out.diagnose(Code::NAME_JOINED, part, piece)?;
+        }
         if !is_name(&call.name) {
             ctx.out.diagnose(Code::ID_INVALID, part, "name")?;
             return Ok(Some("bad_name"));
@@ -156,7 +159,7 @@ fn is_whole(call: &Call, end: CallsEnd) -> bool {
 
 /// Returns true if the text can be a tool name: it has 1 to 128 characters, each an ASCII letter or digit, one of
 /// `_.:/-`, or a non-ASCII character outside `UNPRINTED`.
-fn is_name(name: &str) -> bool {
+pub fn is_name(name: &str) -> bool {
     let fits = |one: char| match one {
         '\0'..='\x7f' => one.is_ascii_alphanumeric() || "_.:/-".contains(one),
         _ => !UNPRINTED.iter().any(|range| range.contains(&one)),

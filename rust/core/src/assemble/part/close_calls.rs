@@ -4,6 +4,7 @@
 //! drop       drop tentative calls without arguments, and nameless calls without any text
 //! join       join neighbors that are valid JSON only when joined: `join_fragments`
 //! echo       drop a call without name and id that only repeats the arguments of a named one
+//! restore    put a lost beginning of arguments back, if the response ended with success: `lost_beginning`
 //! pair       move the arguments of the only nameless call to the only named call without arguments
 //! unwrap     treat null and "" as no arguments; replace a JSON string that contains an object with that object
 //! dedupe     drop the later of two calls with the same name, arguments and id (AM5: without an id, the same index)
@@ -19,6 +20,7 @@
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::DisplacedKey;
 use crate::assemble::finish_reason::CallsEnd;
+use crate::assemble::lost_beginning::restore_beginnings;
 use crate::assemble::part::append_arguments::close_shared_id;
 use crate::assemble::part::append_arguments::give_tail;
 use crate::assemble::part::call::Call;
@@ -65,6 +67,9 @@ pub fn close_calls(
         join_fragments(ctx, choice)?;
     }
     drop_echoes(ctx, choice)?;
+    if end == CallsEnd::Success {
+        restore_beginnings(ctx, choice)?;
+    }
     if ended {
         pair(ctx, choice)?;
         for slot in choice.undecided() {

@@ -11,6 +11,7 @@
 //! `reannounced` handles calls that are announced again. The callers determine which call an address refers to.
 
 use crate::assemble::choice::Choice;
+use crate::assemble::lost_beginning::with_beginning;
 use crate::assemble::part::arguments::ArgumentText;
 use crate::assemble::part::call::Call;
 use crate::assemble::part::call::Id;
@@ -27,7 +28,6 @@ use crate::assemble::part::item_shared_id::push_item;
 use crate::assemble::part::item_text::complete_text;
 use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
-use crate::json::Root;
 use crate::json::Status;
 use crate::json::Text;
 use crate::model::delta::Address;
@@ -38,8 +38,6 @@ use crate::model::spec::Code;
 /// An empty object is treated as a placeholder only if its JSON, including whitespace, has fewer bytes than this
 /// number.
 const SHORT: usize = 64;
-/// The beginning of the arguments that is lost if a gateway drops the first fragment.
-const LOST: &[u8] = b"{\"";
 
 /// The properties of a call other than its ids, name and arguments.
 #[derive(Clone, Copy, Debug, Default)]
@@ -392,8 +390,8 @@ pub fn is_same_or_empty(call: &mut Call, arguments: &str) -> bool {
         || (!call.custom && is_placeholder(payload))
 }
 
-/// Ends the argument text of a call. Uses the snapshot if it is more complete than the deltas, and restores a missing
-/// beginning. `ended`: the input was not truncated.
+/// Ends the argument text of a call. Uses the snapshot if it is more complete than the deltas. `ended`: the input was not
+/// truncated.
 pub fn settle_text(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -410,17 +408,6 @@ pub fn settle_text(
     let slot = call.slot;
     if let Some(better) = held.and_then(|held| better(call, held.as_bytes(), ended)) {
         return replace(ctx, choice, slot, better);
-    }
-    let text = &call.text;
-    let broken = text.automaton.is_broken() && text.overflow.is_empty();
-    if ended && !call.custom && broken {
-        let restored = [LOST, &text.data].concat();
-        let automaton = alone(&restored);
-        if automaton.status() == Status::Complete && automaton.root() == Some(Root::Object) {
-            let part = call.part;
-            ctx.report(Code::ARGS_RESTORED, part)?;
-            return replace(ctx, choice, slot, restored);
-        }
     }
     Ok(())
 }
@@ -467,7 +454,8 @@ fn replace(
 }
 
 /// Closes the call of an item that the stream closed. If the arguments are incomplete JSON and no event contained their
-/// complete value, more text may follow, so the call stays open. A call that the provider executes closes in any case.
+/// complete value, more text may follow, so the call stays open. It also stays open if only the beginning of the
+/// arguments may be missing. A call that the provider executes closes in any case.
 pub fn end_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
     let is_open = |call: &&Call| call.outcome.is_none() && !call.dropped;
     if choice.call_of(item).filter(is_open).is_none() {
@@ -478,7 +466,8 @@ pub fn end_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize)
         return Ok(());
     };
     let goes_on = !record.valued && call.text.is_unfinished() && !call.custom && !ends_whole(call);
-    if goes_on && !call.provider_executed {
+    let lacks_beginning = || with_beginning(call, &ctx.shared.settings.tools).is_some();
+    if (goes_on && !call.provider_executed) || lacks_beginning() {
         return Ok(());
     }
     let slot = call.slot;

@@ -1,10 +1,11 @@
 //! Handles tool calls that are announced again, and decides whether this means the same call or a second call.
 //!
-//! - If the earlier call is still open, the announcement means the same call: its ids become aliases, and its text
-//!   goes through the argument rules. An overflow (A8) is a second call.
-//! - If the earlier call is closed, the new text is collected without events until the item closes or the choice ends.
-//!   A first call without text gets this text. The announcement means the same call if no new text arrived, or if the
-//!   names and arguments are equal. In every other case, the announcement means a second call.
+//! open    It is the same call: its ids become aliases, and its text goes through the argument rules. An overflow (A8)
+//!         is a second call.
+//! closed  The new text is collected without events until the item closes or the choice ends. A first call
+//!         without text gets this text. A first call with incomplete arguments gets it too, if it continues them or
+//!         starts them again. Both are the same call if no new text arrived, or if the names and arguments are equal.
+//!         Otherwise, it is a second call.
 //!
 //! An event with the same id but another name always belongs to a second call, unless it closes an open call with that
 //! name.
@@ -167,6 +168,9 @@ pub fn decide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -
     if let Some(record) = choice.item_index.get_mut(item) {
         record.first = None;
     }
+    if let Some(joint) = joint_of(choice, earlier, item, slot) {
+        return continue_call(ctx, choice, (item, first), (earlier, slot), joint);
+    }
     settle_text(ctx, choice, item, true)?;
     let (Some(call), Some(before)) = (choice.get(slot), choice.get(earlier)) else {
         return Ok(());
@@ -184,15 +188,91 @@ pub fn decide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -
         return end_call(ctx, choice, first);
     }
     let (name, named) = (before.name.clone(), call.name.clone());
+    let is_open = before.outcome.is_none();
     if empty || ((named.is_empty() || named == name) && same(choice, earlier, slot)) {
         inherit(choice, item, first);
         return report_reannounced(ctx, choice, first, &address);
+    }
+    if let Some(call) = choice.get_mut(slot).filter(|_| is_open) {
+        call.first = Some(earlier); // the earlier call closes later and keeps its id
     }
     choice.set_dropped(slot, false);
     name_call(ctx, choice, slot, Some(&name))?;
     call_events::show_start(ctx.out, choice, slot);
     call_events::publish(ctx.out, choice, slot);
     Ok(())
+}
+
+/// How the text of a call that was announced again relates to the incomplete arguments of the call.
+#[derive(Clone, Copy, Debug)]
+enum Joint {
+    /// It continues the arguments.
+    Continues,
+    /// It starts again from the beginning of the arguments.
+    Restarts,
+}
+
+/// Returns how the text of the item, whose call is `later`, relates to the incomplete arguments of the call `earlier`.
+/// Returns `None` if the arguments are complete, or are not JSON or its beginning together with the text.
+fn joint_of(choice: &Choice, earlier: usize, item: usize, later: usize) -> Option<Joint> {
+    let (before, call) = (choice.get(earlier)?, choice.get(later)?);
+    let record = choice.item_index.get(item)?;
+    let is_open = before.outcome.is_none() && before.text.is_unfinished();
+    let is_text = |call: &Call| {
+        !(call.custom || call.is_empty() || call.joiner.is_pending() || call.merge.is_some())
+    };
+    let is_same_name = call.name.is_empty() || call.name == before.name;
+    if !(is_open && is_same_name && is_text(before) && is_text(call)) || record.snapshot.is_some() {
+        return None;
+    }
+    let text = &call.text;
+    if !text.overflow.is_empty() {
+        return None;
+    }
+    if before.text.accepts(&text.data) {
+        return Some(Joint::Continues);
+    }
+    let is_json = text.is_unfinished() || text.is_complete();
+    let is_longer = text.data.starts_with(&before.text.data);
+    (is_json && is_longer).then_some(Joint::Restarts)
+}
+
+/// Adds the text of the call `later` to the call `earlier`, because the stream sent one call as several items
+/// (Anthropic blocks that each start and stop).
+fn continue_call(
+    ctx: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    (item, first): (usize, usize),
+    (earlier, later): (usize, usize),
+    joint: Joint,
+) -> ParseResult {
+    let address = Address {
+        index: choice.get(later).and_then(|call| call.index),
+        ..Address::default()
+    };
+    let text = choice
+        .get_mut(later)
+        .map(|call| std::mem::take(&mut call.text.data));
+    let text = text.unwrap_or_default();
+    ctx.count_arguments(text.len(), 0)?; // the bytes were counted when they arrived
+    if let Some(before) = choice.get_mut(earlier) {
+        let (part, size) = (before.part, before.text.size());
+        match joint {
+            Joint::Continues => {
+                ctx.count_arguments(size, size + text.len())?;
+                before.text.continue_with(&text);
+            }
+            Joint::Restarts => {
+                ctx.count_arguments(size, text.len())?;
+                before.text.replace(text);
+                ctx.report(Code::ARGS_RESTART, part)?;
+            }
+        }
+    }
+    call_events::publish(ctx.out, choice, earlier);
+    inherit(choice, item, first);
+    report_reannounced(ctx, choice, first, &address)?;
+    end_call(ctx, choice, first)
 }
 
 fn inherit(choice: &mut Choice, item: usize, first: usize) {

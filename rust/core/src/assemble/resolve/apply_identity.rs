@@ -243,7 +243,12 @@ pub fn take_name(
             call.name.push_str(name);
             ctx.check_name(&call.name)?;
             ctx.out.mark_misread("name_in_pieces"); // clients concatenate all pieces, or use only the last
-            ctx.out.diagnose(Code::NAME_JOINED, Some(call.part), name)?;
+            // If a tool's name begins like this, more pieces may follow. `classify` reports a name that stops short.
+            let is_likely = ctx.shared.settings.tools.begins(&call.name, "");
+            call.doubtful_piece = is_likely.then(|| name.into());
+            if !is_likely {
+                ctx.out.diagnose(Code::NAME_JOINED, Some(call.part), name)?;
+            }
             choice.joins_names = true;
         }
         Relation::Other if !call.name_conflict_reported => {

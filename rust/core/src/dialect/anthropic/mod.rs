@@ -34,7 +34,7 @@ use crate::dialect::decode_context::Payload;
 use crate::dialect::decode_context::unknown;
 use crate::dialect::decoder::Decoder;
 use crate::dialect::upstream_error::UpstreamErrorFields;
-use crate::dialect::upstream_error::is_empty_value;
+use crate::dialect::upstream_error::is_blank_error;
 use crate::dialect::upstream_error::is_notice;
 use crate::dialect::upstream_error::is_stated;
 use crate::fastpath::items::ItemTemplates;
@@ -108,7 +108,7 @@ impl Anthropic {
             _ => sent.as_ref(),
         };
         let error = object.present("error");
-        let has_error = error.filter(|raw| !is_empty_value(*raw)).is_some();
+        let has_error = error.filter(|raw| !is_blank_error(*raw)).is_some();
         if kind == "error"
             || payload.event == Some("error")
             || (!FACTS.is_event(kind) && error.is_some_and(is_stated))

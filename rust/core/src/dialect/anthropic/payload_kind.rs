@@ -4,6 +4,7 @@ use crate::dialect::anthropic::fields::FACTS;
 use crate::dialect::anthropic::fields::type_of;
 use crate::dialect::decoder::Shapes;
 use crate::dialect::upstream_error::is_bare;
+use crate::dialect::upstream_error::is_blank_error;
 use crate::dialect::upstream_error::is_notice;
 use crate::dialect::upstream_error::reports_failure;
 use crate::dialect::upstream_error::reports_success;
@@ -22,7 +23,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
         object(document).is_some_and(|object| {
             matches!(type_of(&object.members).as_ref(), "message" | "error")
                 || reports_error(object)
-                || object.present("error").is_some()
+                || !object.get("error").is_none_or(is_blank_error)
         })
     },
     may_be_json_line: |_| false,

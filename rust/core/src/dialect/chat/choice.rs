@@ -394,12 +394,16 @@ impl ChoiceState {
         }
         let unattached = pending_metadata.own.text();
         let has_lists = !is_left_out && delta.is_some_and(|(delta, _)| has_own_lists(delta));
-        if (unattached.is_some() || has_lists)
+        let has_chunk_members = finish.is_some() && !pending_metadata.chunk.is_empty();
+        if (unattached.is_some() || has_lists || has_chunk_members)
             && wire.out.wants_wire_facts()
             && upstream_error.is_none()
         {
-            let choice = self.index;
-            wire.out.keep(Unmodelled::ChoiceWithoutEvent { choice });
+            let logprobs = present(find(&pending_metadata.own.members, "logprobs"));
+            wire.out.keep(Unmodelled::ChoiceWithoutEvent {
+                choice: self.index,
+                has_logprobs: finish.is_some() && logprobs.is_some(),
+            });
         }
         if let Some(text) = unattached {
             let held = mem::take(&mut self.audio_size);

@@ -5,6 +5,7 @@ use crate::dialect::chat::read::Document;
 use crate::dialect::chat::read::TypedValue;
 pub(crate) use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_bare;
+use crate::dialect::upstream_error::is_blank_error;
 use crate::dialect::upstream_error::is_empty_value;
 use crate::dialect::upstream_error::is_notice;
 use crate::dialect::upstream_error::is_stated;
@@ -20,10 +21,10 @@ use crate::json::members::present;
 use crate::json::members::string;
 
 impl<'a> UpstreamErrorFields<'a> {
-    /// Returns the `error` of a choice or its delta, or `None` if its value is empty, such as `""` or `{}`.
+    /// Returns the error in a choice or its delta, or `None` if the value has no content, such as `""` or `{}`.
     pub(crate) fn of_choice(error: Slot<'a>) -> Option<UpstreamErrorFields<'a>> {
         error
-            .filter(|raw| !is_empty_value(*raw))
+            .filter(|raw| !is_blank_error(*raw))
             .map(UpstreamErrorFields::of_value)
     }
 
@@ -39,7 +40,7 @@ impl<'a> UpstreamErrorFields<'a> {
         }
         let has_chunk = || chunk.is_chunk() || holds_chunk(find(&chunk.other_members, "data"));
         if let Some(error) =
-            present(chunk.error).filter(|raw| !(is_empty_value(*raw) && has_chunk()))
+            present(chunk.error).filter(|raw| !(is_blank_error(*raw) && has_chunk()))
         {
             return Some(UpstreamErrorFields::of_value(error));
         }

@@ -37,6 +37,7 @@ pub(crate) use crate::dialect::decode_context::ParseResult;
 pub(crate) use crate::dialect::decode_context::Payload;
 pub(crate) use crate::dialect::decode_context::unknown;
 use crate::dialect::upstream_error::UpstreamErrorFields;
+use crate::dialect::upstream_error::is_truthy_blank;
 use crate::fastpath::chat::cache::Cache;
 use crate::fastpath::chat::rows;
 use crate::fastpath::chat::template::ChunkKind;
@@ -298,6 +299,9 @@ impl Chat {
                 .collect();
         }
         if read.is_chunk() {
+            if upstream_error.is_none() && read.error.is_some_and(is_truthy_blank) {
+                notes.mark_misread("empty_error");
+            }
             let within = self.chunk(wire, read, &around, payload, &mut notes)?;
             upstream_error = upstream_error.or(within);
         } else if upstream_error.is_none() {

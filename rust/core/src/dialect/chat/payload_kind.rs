@@ -11,6 +11,7 @@ use crate::dialect::chat::read::Delta;
 use crate::dialect::chat::read::Document;
 use crate::dialect::chat::read::TypedValue;
 use crate::dialect::think_tags::is_white;
+use crate::dialect::upstream_error::is_blank_error;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::members::Slot;
@@ -83,7 +84,7 @@ pub(crate) fn may_be_json_line(document: &Document<'_>) -> bool {
         }
         TypedValue::Other(_) => false,
     };
-    present(chunk.error).is_none() && !choices.is_empty() && choices.iter().all(ends)
+    chunk.error.is_none_or(is_blank_error) && !choices.is_empty() && choices.iter().all(ends)
 }
 
 /// Returns the `text` of a choice that has neither a delta nor a message, as in legacy Completions.
@@ -113,6 +114,6 @@ pub(crate) fn is_without_output(document: &Document<'_>) -> bool {
         return false;
     };
     let empty = matches!(&chunk.choices, Some(TypedValue::Read(choices, _)) if choices.is_empty());
-    let reports = present(chunk.error).is_some() || is_string(chunk.object, "error");
+    let reports = !chunk.error.is_none_or(is_blank_error) || is_string(chunk.object, "error");
     empty && !reports && !reports_error(chunk)
 }

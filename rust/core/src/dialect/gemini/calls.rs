@@ -17,6 +17,7 @@ use crate::dialect::gemini::spec_tables::is_blank;
 use crate::dialect::gemini::spec_tables::is_true;
 use crate::dialect::gemini::spec_tables::nonnull;
 use crate::dialect::unread_arguments::may_hold_arguments;
+use crate::dialect::upstream_error::is_empty_value;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::Text;
@@ -30,8 +31,10 @@ use crate::model::delta::Address;
 use crate::model::delta::CallFields;
 use crate::model::delta::ItemKind;
 use crate::model::small_map::Map;
+use crate::model::spec::Code;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
+use std::mem::replace;
 use std::mem::take;
 
 /// Maximum number of steps in a JSON path. This number is one less than the maximum depth of JSON text.
@@ -86,8 +89,10 @@ pub(crate) struct Calls {
     /// aside.
     waiting: Map<String, BTreeSet<u64>>,
     aside: u64,
-    /// True once the candidate has a finish reason that means an error. The calls of such a candidate are not closed,
-    /// because their parts do not show that the calls are valid.
+    /// True once a `functionCall` without a call has been reported. Some gateways send one in every part.
+    placeholder_reported: bool,
+    /// True once the candidate has a finish reason that means an error. Its calls are then not closed, because their
+    /// parts do not show that the calls are valid.
     pub(crate) failed: bool,
 }
 
@@ -100,6 +105,7 @@ impl Calls {
             others: BTreeMap::new(),
             waiting: Map::default(),
             aside: 0,
+            placeholder_reported: false,
             failed: false,
         }
     }
@@ -157,7 +163,13 @@ impl Calls {
             notes.mark_misread("args_text"); // google-genai raises unless the arguments are an object
         }
         let streams = partial.is_some_and(|raw| raw.kind == Kind::Array);
-        if name.is_none() && id.is_none() && arguments.is_none() && !streams {
+        let is_blank_value = nonnull(members, "args").is_some_and(is_empty_value);
+        let is_empty = is_blank_value && !may_be_unread(members, extra);
+        if name.is_none() && id.is_none() && (arguments.is_none() || is_empty) && !streams {
+            notes.mark_misread("empty_entry"); // clients read a call
+            if !replace(&mut self.placeholder_reported, true) {
+                wire.out.diagnose(Code::CALL_PLACEHOLDER, None, "")?;
+            }
             return match metadata {
                 Some(metadata) => wire
                     .assembler

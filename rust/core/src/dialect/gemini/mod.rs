@@ -39,6 +39,7 @@ use crate::dialect::gemini::spec_tables::nonnull;
 use crate::dialect::gemini::spec_tables::seconds;
 use crate::dialect::gemini::spec_tables::unmodelled;
 use crate::dialect::upstream_error::UpstreamErrorFields;
+use crate::dialect::upstream_error::is_blank_error;
 use crate::fastpath::items::ItemTemplates;
 use crate::fastpath::items::template::LearnableDelta;
 use crate::fastpath::items::template::OBJECT_DEPTH;
@@ -160,6 +161,11 @@ impl Gemini {
         });
         if used && inner.is_some() {
             wire.out.mark_misread("envelope"); // clients look for the members at the top level
+        }
+        let first = object.members.first();
+        let first = first.filter(|first| first.key.is("error") && first.raw.kind == Kind::Object);
+        if used && first.is_some_and(|first| is_blank_error(first.raw)) {
+            wire.out.mark_misread("empty_error"); // google-genai raises if `error` is the first member
         }
         if used && payload.event.is_some_and(|name| name != "message") {
             wire.out.mark_misread("other_lines"); // google-genai parses an event line as part of the JSON text

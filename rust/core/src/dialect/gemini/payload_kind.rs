@@ -5,6 +5,7 @@ use crate::dialect::decoder::Shapes;
 use crate::dialect::gemini::spec_tables::is_reason;
 use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_bare;
+use crate::dialect::upstream_error::is_blank_error;
 use crate::dialect::upstream_error::is_empty_value;
 use crate::dialect::upstream_error::reports_failure;
 use crate::dialect::upstream_error::reports_success;
@@ -37,15 +38,13 @@ const USED: [&str; 9] = [
 pub(crate) static SHAPES: Shapes = Shapes {
     document: read,
     is_body: |document| {
-        object(document).is_some_and(|object| {
-            ends(object) || object.present("error").is_some() || reports_error(object)
-        })
+        object(document)
+            .is_some_and(|object| ends(object) || has_error(object) || reports_error(object))
     },
     // A complete body has the same form as the last chunk of a JSON Lines stream. Early Gemini models put a finish
     // reason into every chunk.
     may_be_json_line: |document| {
-        object(document)
-            .is_some_and(|object| object.present("error").is_none() && !reports_error(object))
+        object(document).is_some_and(|object| !has_error(object) && !reports_error(object))
     },
     is_error_body: |document| {
         object(document).is_some_and(|object| {
@@ -61,7 +60,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
             is_used(object)
                 && silent(object, "candidates")
                 && feedback(object).is_none_or(is_empty_value)
-                && object.present("error").is_none()
+                && !has_error(object)
         })
     },
 };
@@ -179,10 +178,8 @@ pub(crate) fn error<'a>(
     event: Option<&str>,
     used: bool,
 ) -> Option<UpstreamErrorFields<'a>> {
-    let given = object
-        .present("error")
-        .filter(|raw| !(used && is_empty_value(*raw)));
-    match given {
+    let given = object.present("error");
+    match given.filter(|raw| !(used && is_blank_error(*raw))) {
         Some(raw) => Some(UpstreamErrorFields::of_value(raw)),
         None if !used && (event == Some("error") || reports_error(object)) => {
             Some(UpstreamErrorFields::of_members(&object.members, object.raw))
@@ -191,8 +188,14 @@ pub(crate) fn error<'a>(
     }
 }
 
-/// Returns true if the object reports an error without an `error` member. The object reports an error if it has a
-/// message with a code or a status, or has another known error shape.
+/// Returns true if the object has an `error` member. In a chunk, its value must have content.
+fn has_error(object: &Object<'_>) -> bool {
+    let error = object.present("error");
+    error.is_some_and(|raw| !(is_used(object) && is_blank_error(raw)))
+}
+
+/// Returns true if the object reports an error without an `error` member. It then has a message with a code or status,
+/// or reports a failure in another known shape.
 fn reports_error(object: &Object<'_>) -> bool {
     if is_used(object) {
         return false;

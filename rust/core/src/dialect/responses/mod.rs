@@ -42,7 +42,8 @@ use crate::dialect::responses::spec_tables::FACTS;
 use crate::dialect::responses::spec_tables::Kind as EventKind;
 use crate::dialect::responses::text::Texts;
 use crate::dialect::upstream_error::UpstreamErrorFields;
-use crate::dialect::upstream_error::is_empty_value;
+use crate::dialect::upstream_error::is_blank_error;
+use crate::dialect::upstream_error::is_truthy_blank;
 use crate::fastpath::items::ItemTemplates;
 use crate::fastpath::items::template::LearnableDelta;
 use crate::fastpath::items::template::Target;
@@ -158,7 +159,17 @@ impl Responses {
             report_duplicates(wire.out, &event.members, ValueKind::Event)?;
         }
         if let Some(upstream_error) = find_error(event, &slots, name, kind, payload) {
+            let is_end = matches!(kind, Some(EventKind::Terminal(_)));
+            if is_end && !payload.tail && slots.present(fields.response).is_none() {
+                let DecodeContext { assembler, out } = wire;
+                let (assembler, out) = (&mut **assembler, &mut **out);
+                let around = DecodeContext { assembler, out };
+                self.before_error(event, Reader::new(around, event, &slots))?;
+            }
             return self.report_error(wire, &upstream_error, payload);
+        }
+        if slots.get(fields.error).is_some_and(is_truthy_blank) {
+            wire.out.mark_misread("empty_error");
         }
         if name.starts_with("response.") && !payload.tail && wire.out.wants_wire_facts() {
             self.readers.event(wire.out, name, event);
@@ -318,7 +329,7 @@ impl Responses {
         // Some gateways send an error object in an array.
         let lone = first_item(raw).and_then(Object::of);
         let lone = lone.and_then(|object| object.get("error"));
-        let lone = lone.filter(|raw| !is_empty_value(*raw));
+        let lone = lone.filter(|raw| !is_blank_error(*raw));
         let named = payload.event.is_some_and(|name| FACTS.is_error(name));
         let error = lone.or_else(|| named.then_some(raw));
         if self.failure.is_some() {

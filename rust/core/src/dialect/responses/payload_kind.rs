@@ -8,7 +8,7 @@ use crate::dialect::responses::spec_tables::FACTS;
 use crate::dialect::responses::spec_tables::Kind as EventKind;
 use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_bare;
-use crate::dialect::upstream_error::is_empty_value;
+use crate::dialect::upstream_error::is_blank_error;
 use crate::dialect::upstream_error::reports_failure;
 use crate::dialect::upstream_error::reports_success;
 use crate::json::members::Document;
@@ -38,7 +38,7 @@ fn is_body(object: &Object<'_>) -> bool {
         let status = object.string("status");
         return !matches!(status.as_deref(), Some("queued" | "in_progress"));
     }
-    object.present("error").is_some() || is_error_body(object)
+    !object.get("error").is_none_or(is_blank_error) || is_error_body(object)
 }
 
 /// Returns true if the body of a response reports an error without an `error` member. An error body may contain only
@@ -98,7 +98,7 @@ pub(crate) fn find_error<'a>(
     payload: Payload<'_>,
 ) -> Option<UpstreamErrorFields<'a>> {
     let fields = &FACTS.fields;
-    let error = slots.get(fields.error).filter(|raw| !is_empty_value(*raw));
+    let error = slots.get(fields.error).filter(|raw| !is_blank_error(*raw));
     let is_error = matches!(kind, Some(EventKind::Error));
     let is_named_error = is_error
         || payload

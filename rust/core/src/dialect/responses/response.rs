@@ -18,11 +18,12 @@ use crate::dialect::responses::read::member;
 use crate::dialect::responses::spec_tables::FACTS;
 use crate::dialect::think_tags::is_white;
 use crate::dialect::upstream_error::UpstreamErrorFields;
-use crate::dialect::upstream_error::is_empty_value;
+use crate::dialect::upstream_error::is_blank_error;
 use crate::fastpath::text_mark::mark;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::extra_fields::ExtraFields;
+use crate::json::members::Member;
 use crate::json::members::Object;
 use crate::json::members::Place;
 use crate::json::members::integer;
@@ -43,10 +44,12 @@ impl Responses {
         event: &Object<'a>,
         reader: &mut Reader<'_, '_, 'a>,
     ) -> ParseResult {
-        let Some(response) = reader.object(event, Pointer::ROOT, "response") else {
+        let Some((response, at)) = response_of(event, reader) else {
             return Ok(());
         };
-        if self.restarts && self.is_another(&response) {
+        let is_wrapped = event.present("response").is_some();
+        // Without a wrapper, the id may be that of the event, so it does not indicate a restart.
+        if self.restarts && is_wrapped && self.is_another(&response) {
             let DecodeContext { assembler, out } = &mut reader.wire;
             assembler.restart(out, 0)?;
             self.audio.forget(&mut reader.wire)?;
@@ -56,7 +59,6 @@ impl Responses {
             let fact = WireFact::RequestTools(tools);
             reader.wire.out.record_fact(fact);
         }
-        let at = Pointer::ROOT.member("response");
         self.start(&response, at, reader)?;
         usage(&response, at, reader)
     }
@@ -116,8 +118,8 @@ impl Responses {
         named: &'static str,
         payload: Payload<'_>,
     ) -> ParseResult {
-        let response = reader.object(event, Pointer::ROOT, "response");
-        let at = Pointer::ROOT.member("response");
+        let (response, at) = response_of(event, &mut reader).unzip();
+        let at = at.unwrap_or(Pointer::ROOT);
         let status = response.as_ref().and_then(|it| it.string("status"));
         let status = status.filter(|status| FACTS.is_final(status));
         let status = status.unwrap_or(Cow::Borrowed(named));
@@ -125,13 +127,31 @@ impl Responses {
             self.start(response, at, &mut reader)?;
             self.output(response, at, &mut reader)?;
         }
-        let enclosing = reader.extra_fields_of_event(event);
+        let enclosing = match event.present("response") {
+            Some(_) => reader.extra_fields_of_event(event),
+            None => ExtraFields::default(), // members of the response
+        };
         self.conclude(response.as_deref(), at, reader, status, enclosing, payload)
     }
 
-    /// Emits the start event of the response when an event first identifies the response. Later events add the fields
-    /// that the start event lacked. In a resumed stream, the terminal event may be the first event that identifies the
-    /// response.
+    /// Applies the output and the usage of a failed response whose members are next to the type of its event, because
+    /// the error is reported next.
+    pub(crate) fn before_error<'a>(
+        &mut self,
+        event: &Object<'a>,
+        mut reader: Reader<'_, '_, 'a>,
+    ) -> ParseResult {
+        let Some((response, at)) = response_of(event, &mut reader) else {
+            return Ok(());
+        };
+        self.start(&response, at, &mut reader)?;
+        self.output(&response, at, &mut reader)?;
+        usage(&response, at, &mut reader)?;
+        reader.report()
+    }
+
+    /// Emits the response's start event from the first event that identifies the response, or completes it from a later
+    /// event. In a resumed stream, this may be the terminal event.
     fn start<'a>(
         &mut self,
         response: &Object<'a>,
@@ -204,7 +224,7 @@ impl Responses {
             assembler.choice_metadata(out, 0, &text)?;
         }
         let error = response.and_then(|response| response.get("error"));
-        if let Some(error) = error.filter(|raw| !is_empty_value(*raw)) {
+        if let Some(error) = error.filter(|raw| !is_blank_error(*raw)) {
             self.ended = true;
             let upstream_error = UpstreamErrorFields::of_value(error);
             return reader
@@ -267,6 +287,33 @@ impl Responses {
         out.at(position.0, position.1);
         Ok(())
     }
+}
+
+/// Returns the response in an event that opens or ends it, and its place. Some gateways send the members of the response
+/// next to the type of the event.
+fn response_of<'w, 'a>(
+    event: &Object<'a>,
+    reader: &mut Reader<'w, '_, 'a>,
+) -> Option<(Cow<'w, Object<'a>>, Pointer<'static>)> {
+    if event.present("response").is_some() {
+        let response = reader.object(event, Pointer::ROOT, "response")?;
+        return Some((response, Pointer::ROOT.member("response")));
+    }
+    let response = Object {
+        raw: event.raw,
+        members: response_members(event),
+        wide_integer: false,
+        nested: None,
+    };
+    Some((Cow::Owned(response), Pointer::ROOT))
+}
+
+/// Returns the members of the response in an event without `response`: all members except those of events.
+pub(crate) fn response_members<'a>(event: &Object<'a>) -> Vec<Member<'a>> {
+    let is_own = |member: &&Member<'_>| {
+        FACTS.response_fields.has(member.key) || !FACTS.event_fields.has(member.key)
+    };
+    event.members.iter().filter(is_own).copied().collect()
 }
 
 /// Sets the fields that the start event lacked.

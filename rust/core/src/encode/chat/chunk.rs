@@ -43,8 +43,11 @@ pub(crate) struct ChunkHead {
     choices: Map<i32, OwnMembers>,
     /// Unknown members of the choice and of its delta that are written in the current output chunk.
     next: OwnMembersOnce,
-    /// True once the finish reasons are being written. From then on, unknown members of choices in the source's current
-    /// chunk are no longer written.
+    /// True if the source's current chunk has a finish reason.
+    finishes: bool,
+    /// The number of the last payload with which a chunk was written.
+    written: u64,
+    /// True once the finish reasons are written. Only the members that arrived with them are then written.
     is_finishing: bool,
 }
 
@@ -92,6 +95,20 @@ struct OwnMembersOnce {
     delta: ExtraMembers,
 }
 
+/// Adds the later members to the earlier ones. A later member replaces an earlier one of the same name. If the earlier
+/// ones exceed the limit, they are all replaced, because they would be examined for every chunk.
+fn merge(earlier: &mut ExtraMembers, later: &ExtraMembers) {
+    if later.is_empty() {
+        return;
+    }
+    if size(earlier) > MAX_REPEATED_SIZE {
+        earlier.clear();
+    }
+    let replaced = names(later);
+    earlier.retain(|(name, _)| !replaced.contains(name));
+    earlier.extend(later.iter().cloned());
+}
+
 fn names(members: &ExtraMembers) -> HashSet<String> {
     members.iter().map(|(name, _)| name.clone()).collect()
 }
@@ -107,8 +124,9 @@ impl ChunkHead {
     pub(crate) fn record(&mut self, chunk: &ChunkFacts<'_>) {
         self.members = parsed(chunk.members);
         self.names = names(&self.members);
+        self.finishes = chunk.finishes;
         if chunk.finishes {
-            self.finish_members.clone_from(&self.members);
+            merge(&mut self.finish_members, &self.members);
         }
         if chunk.counts {
             self.usage_members.clone_from(&self.members);
@@ -117,7 +135,9 @@ impl ChunkHead {
     }
 
     /// Records the members of a choice in the source's current chunk.
-    pub(crate) fn record_choice(&mut self, facts: &ChoiceFacts<'_>) {
+    pub(crate) fn record_choice(&mut self, context: &EncodeContext, facts: &ChoiceFacts<'_>) {
+        // After a finish reason that passed, no chunk with a finish reason is written for the choice.
+        let finishes = facts.finishes && !context.passed.finished.contains(&facts.choice);
         let members = self.choices.slot(facts.choice);
         members.is_lossy = false;
         members.current = OwnMembersOnce {
@@ -126,17 +146,22 @@ impl ChunkHead {
         };
         members.choice_names = names(&members.current.choice);
         members.delta_names = names(&members.current.delta);
-        members.finishes = facts.finishes;
+        members.finishes = finishes;
         members.written = 0;
-        if facts.finishes && !members.current.is_empty() {
-            members.finish = members.current.clone();
+        if finishes {
+            merge(&mut members.finish.choice, &members.current.choice);
+            merge(&mut members.finish.delta, &members.current.delta);
         }
     }
 
-    /// Returns true if the source's current chunk has members of the choice that were not written yet and that will not
-    /// be written with the finish reason.
+    /// Returns true if members of the choice in the source's current chunk, or of that chunk, were not written yet, and
+    /// no finish reason follows with which they are written.
     pub(crate) fn has_unwritten(&self, context: &EncodeContext, index: i32) -> bool {
         let number = context.passed.payload_number;
+        let is_passed = self.finishes && context.passed.finished.contains(&index);
+        if is_passed && self.written != number && !self.members.is_empty() {
+            return true;
+        }
         self.choices.get(&index).is_some_and(|members| {
             let is_written = members.written == number || members.finishes;
             !is_written && !members.current.is_empty()
@@ -250,6 +275,7 @@ impl ChunkHead {
         if self.start.is_empty() {
             self.start = start(context);
         }
+        self.written = context.passed.payload_number;
         let to = context.writer.data().raw(&self.start);
         join(to, &self.members, &[]);
         if size(&self.members) > MAX_REPEATED_SIZE {

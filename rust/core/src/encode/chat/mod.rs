@@ -300,14 +300,19 @@ impl Encoder for Chat {
                     self.head.end(to);
                 }
             }
-            Unmodelled::ChoiceMembers(facts) => self.head.record_choice(facts),
-            // After a truncation, unknown members are not written.
-            Unmodelled::ChoiceWithoutEvent { choice } if !context.cut => {
+            Unmodelled::ChoiceMembers(facts) => self.head.record_choice(context, facts),
+            // The rest of a response that is over is not written.
+            Unmodelled::ChoiceWithoutEvent {
+                choice,
+                has_logprobs,
+            } if !context.cut => {
                 if self.head.has_unwritten(context, *choice) {
                     self.open(context, *choice);
                     self.write_members(context, *choice);
                 }
-                if self.head.is_lossy(*choice) {
+                // No text is written with the log probabilities of a finish reason after the one that passed.
+                let loses = *has_logprobs && context.passed.finished.contains(choice);
+                if loses || self.head.is_lossy(*choice) {
                     context.losses.note("metadata");
                 }
             }

@@ -2,6 +2,7 @@
 //!
 //! Members that repeat the request contain the API's default values, because a converter does not receive the request.
 
+use crate::dialect::responses::response::response_members;
 use crate::encode::common::compact_json::canonical;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::finish::EndingError;
@@ -186,6 +187,17 @@ impl SourceResponse {
         let Ok(Document::Object(event)) = document(&text, None) else {
             return None;
         };
+        let is_event = event
+            .string("type")
+            .is_some_and(|name| name.starts_with("response."));
+        if event.object("response").is_none() && is_event {
+            let mut text = String::new();
+            for member in response_members(&event) {
+                text.push(if text.is_empty() { '{' } else { ',' });
+                text.extend(["\"", member.key.raw, "\":", member.raw.text]);
+            }
+            return (!text.is_empty()).then(|| SourceResponse(text + "}"));
+        }
         let is_response = event.string("object").as_deref() == Some("response");
         let response = if is_response {
             Some(event)

@@ -220,6 +220,7 @@ fn the_close_is_authoritative_and_a_lost_beginning_is_restored() {
             Some("gAAA"),
             None,
         )?;
+        items.finish(out, 0, "tool_calls", Some("tool_calls"))?;
         items.done(out)
     });
     assert_eq!(
@@ -230,13 +231,13 @@ fn the_close_is_authoritative_and_a_lost_beginning_is_restored() {
             "conflict text",
             "text 0 = Hello",
             "call 1 f None None",
+            "reasoning 2",
+            "reasoning 2 =  Some(\"rs_1\") Some(\"gAAA\")",
+            // Restored only after the finish reason, because a cut call may lack more than `{"`.
             "args_restored",
             "call 1 + {\"a\":1}",
             "id_minted call_sw_1",
             "call 1 = f call_sw_1 {\"a\":1} complete []",
-            "reasoning 2",
-            "reasoning 2 =  Some(\"rs_1\") Some(\"gAAA\")",
-            "finish_missing",
             "finished tool_calls",
         ]
     );

@@ -210,8 +210,8 @@ fn stray_payloads() {
     );
     assert_eq!(strays("{}\ndata:\n\ndata:\n\n"), [stray("{}"), frame("")]);
     assert_eq!(strays("data\ndata\n{}\n\n"), [frame("\n"), stray("{}")]);
-    // A stray payload after nonempty data is separate.
-    assert_eq!(strays("{\ndata: x\n}\n\n"), [frame("x"), stray("{\n}")]);
+    // A stray payload next to nonempty data is separate, and comes in the order in which the two began.
+    assert_eq!(strays("{\ndata: x\n}\n\n"), [stray("{\n}"), frame("x")]);
     assert_eq!(strays("data: x\n[1]\n\n"), [frame("x"), stray("[1]")]);
     // One-line documents are emitted immediately.
     assert_eq!(

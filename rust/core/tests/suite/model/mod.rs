@@ -282,6 +282,12 @@ impl Model {
         if let Some(id) = self.id.take() {
             self.last_id = id;
         }
+        // Payloads of one block come in the order in which they began.
+        if let (Some((_, stray)), Some((_, data))) = (&self.stray, &self.data)
+            && stray < data
+        {
+            self.give_stray();
+        }
         if let Some((data, offset)) = self.data.take() {
             if !self.strayed || !data.is_empty() {
                 let event = self.event.clone();

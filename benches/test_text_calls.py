@@ -2,13 +2,15 @@
 
 The results are checked before they are measured. For text without a marker, the goal is that `promote` takes at most
 1.03 times as long; this is printed, and only a much larger ratio fails the run. `-k instructions` counts instructions
-instead of time, so that other processes do not change the result.
+instead of time, so that other processes do not change the result, and fails if `promote` needs more than 3 % more of
+them in a row of the table that has reached this target, or more than 5 % in one of `ABOVE`.
 """
 
 from __future__ import annotations
 
 import random
 from functools import partial
+from statistics import median
 from typing import TYPE_CHECKING
 
 import pytest
@@ -90,6 +92,18 @@ UNITS = {
     "fenced code": "```python\nfor row in table[1:]:\n    if row.size < limit:\n        total += row[0] * 2\n```\n\n",
     "HTML": '<tr><td class="name">Ann</td><td>5 &lt; 6</td></tr>\n',
 }
+MARKUP = ("Markdown", "fenced code", "HTML")  # their deltas often end like the beginning of a marker
+ADDITIONAL, MOST_ADDITIONAL = 3.0, 5.0  # percent of the instructions
+ABOVE = {  # what has not reached the target yet
+    ("common words", "16 KiB"),
+    ("five scripts", "one event"),
+    ("recorded-like, chat", "one event"),
+    ("recorded-like, chat", "16 KiB"),
+    ("recorded-like, anthropic", "one event"),
+    ("recorded-like, anthropic", "16 KiB"),
+    ("recorded-like, gemini", "16 KiB"),
+}
+COUNTS = 3  # hash tables have random seeds, so the count varies for short streams
 TEXTS = {"common words": "".join(text_pieces(random.Random(1), LENGTH // 5))}
 TEXTS |= {name: unit * (LENGTH // len(unit)) for name, unit in UNITS.items()}
 
@@ -105,6 +119,7 @@ def test_instructions(capsys: pytest.CaptureFixture[str]) -> None:
     shapes = {name: [text_shape(text)] for name, text in TEXTS.items()}
     shapes |= {f"recorded-like, {dialect}": recorded_like(dialect) for dialect in DIALECTS}
     rows = ["| | one event per read | 16 KiB |", "| --- | --: | --: |"]
+    above: list[tuple[str, str, float]] = []
     with Counter() as counter:
         for name, streams in shapes.items():
             dialect = streams[0].dialect
@@ -115,8 +130,15 @@ def test_instructions(capsys: pytest.CaptureFixture[str]) -> None:
                 results = read["off"]()
                 assert read["promote"]() == results
                 assert [text for text, _ in results] == [shape.text for shape in streams]
-                off, promote = [counter.count(run, after=run) for run in read.values()]
-                cells.append(f"+ {100 * (promote / off - 1):.1f} %")
+                times = range(1 if name in TEXTS else COUNTS)
+                counts = [[counter.count(run, after=run) for _ in times] for run in read.values()]
+                off, promote = map(median, counts)
+                additional = 100 * (promote / off - 1)
+                cells.append(f"+ {additional:.1f} %")
+                most = MOST_ADDITIONAL if (name, size) in ABOVE else ADDITIONAL
+                if name not in MARKUP and additional > most:
+                    above.append((name, size, additional))
             rows.append(f"| {name} | {' | '.join(cells)} |")
     with capsys.disabled():
         print("\nadditional instructions of promote, compared with off", *rows, sep="\n")
+    assert above == []

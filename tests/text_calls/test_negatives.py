@@ -6,10 +6,11 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
+from streamweld._spec import load_text_calls
 
 from tests.conftest import FULL
 from tests.support.backends import BACKENDS
-from tests.text_calls.support import FAMILIES, read
+from tests.text_calls.support import FAMILIES, calls_of, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -139,3 +140,18 @@ def test_no_quotation_is_promoted(reader: str) -> None:
         assert response.tool_calls == (), (how, text)
         assert response.text == text, how
         assert response.finish_reason == "stop", how
+
+
+@pytest.mark.parametrize("reader", BACKENDS)
+def test_calls_in_and_after_turns_of_another_role(reader: str) -> None:
+    """Every token that opens such a turn, with the calls of all families in the turn, and after its end."""
+    rnd = random.Random(2)
+    wanted = [tuple(call) for call in FAMILIES["calls"]]
+    for opener, role, closer in load_text_calls()["messages"]:
+        begin = opener if role is None else opener + "user"
+        for family, call in FAMILIES["families"].items():
+            text = f"On it.\n{begin}\n{call}"
+            response = read(reader, pieces_of(text, rnd)).response
+            assert (response.text, response.tool_calls) == (text, ()), (opener, family)
+            ended = read(reader, pieces_of(f"On it.\n{begin}\nHi{closer}\n{call}", rnd))
+            assert calls_of(ended) == wanted, (opener, family)

@@ -19,12 +19,17 @@ The scanner reads the text of each choice, part after part; a new part begins a 
 the leftmost marker. If several markers begin at the same position, the longest one takes precedence. `layout` then
 determines whether a call may begin there:
 
-- A call is never allowed in a fence, inline code, a quoting element, reasoning tags or a message whose role
-  (`messages`) is not the model's, on a line indented by four columns or more, in a list item, in a diff, or on the
-  lines between a quotation and the next blank line. A list item, a table row or a similar line counts as a quotation if
-  it contains a marker (except a markerless one); any line that ends in a marker does so, too. Unified, context and
-  classic diffs are recognized. A fence that is indented by four columns or more may also be code. Both interpretations
-  are tracked, and a call is allowed only if neither has an open fence.
+- A call is never allowed in a fence, inline code, a quoting element, reasoning tags or a message of another role, on a
+  line indented by four columns or more, in a list item, in a diff, or on the lines between a quotation and the next
+  blank line. A list item, a table row or a similar line counts as a quotation if it contains a marker (except a
+  markerless one); any line that ends in a marker does so, too. Unified, context and classic diffs are recognized. A
+  fence that is indented by four columns or more may also be code. Both interpretations are tracked, and a call is
+  allowed only if neither has an open fence.
+- An entry of `messages` consists of an opener, a role and a closer. The role is the model's: if it does not follow the
+  opener, the message belongs to another role. If the role is null, the opener itself names another role. The message
+  ends at the closer.
+- In inline code, the opener of a message, an element or reasoning is ignored, unless a blank line or a fence shows that
+  no backticks end the code. From there on, the opener counts, because the backticks were text.
 - A `tag` marker must begin its line. Only whitespace, a reasoning closer, or another pending block may precede it; a
   refused block counts as prose. A reasoning closer in a list item, a quotation or a table row does not begin a line.
 - A `token` marker may also follow prose, unless its line is a quotation, a list item, a table row, part of a diff or a

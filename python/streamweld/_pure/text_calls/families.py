@@ -113,7 +113,9 @@ class Settings:
         self.next_turn = frozenset[str](raw["next_turn"])
         self.trailing = Markers([*raw["end_of_turn"], *self.next_turn])
         self.reasoning_tags: list[tuple[str, str]] = [(opener, closer) for opener, closer in raw["reasoning_tags"]]
-        self.messages: list[tuple[str, str, str]] = [(opener, role, closer) for opener, role, closer in raw["messages"]]
+        self.messages: list[tuple[str, str | None, str]] = [
+            (opener, role, closer) for opener, role, closer in raw["messages"]
+        ]
         self.quoting: list[str] = list(raw["quoting"])
 
 

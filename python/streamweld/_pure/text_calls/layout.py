@@ -67,6 +67,7 @@ class Layout:
         "_before",
         "_candidate",
         "_closer",
+        "_code_closer",
         "_fences",
         "_head",
         "_in_diff",
@@ -93,6 +94,8 @@ class Layout:
         self._fences: list[_Fence | None] = [None, None]
         self._closer: _Closer | None = None
         self._run = 0  # length of the backtick run that opened inline code; 0 outside it
+        # Closer of the first opener in that code. The opener counts if no backticks end the code.
+        self._code_closer: _Closer | None = None
         self._in_list = False
         self._in_diff = False
         self._in_quotation = False
@@ -236,10 +239,12 @@ class Layout:
                 self._candidate = _Fence("~", len(mark), _indent(self._head))
         elif mark == "|":
             self._pipe = True
-        elif not (self._candidate or self._run):
-            if mark in self._tags.reasoning:
-                self._close(_Closer(mark, is_reasoning=True))
-                return
+        elif self._candidate or self._run:
+            self._code_closer = self._code_closer or self._tags.openers.get(mark)
+        elif mark in self._tags.reasoning:
+            self._close(_Closer(mark, is_reasoning=True))
+            return
+        else:
             self._closer = self._tags.openers[mark]
             if self._closer.is_reasoning:
                 return
@@ -261,6 +266,13 @@ class Layout:
             self._run = length
         elif self._run == length:
             self._run = 0
+            self._code_closer = None
+
+    def _leave_code(self) -> None:
+        """Treat an open run of backticks as text, because inline code cannot continue here."""
+        if self._run:
+            self._closer = self._code_closer
+        self._run, self._code_closer = 0, None
 
     def _note_text(self, text: str) -> None:
         if not text:
@@ -277,13 +289,16 @@ class Layout:
         candidate = None if self._closer else self._candidate
         if not all(self._fences) and self._closer is None and candidate is None:
             self._note(content)
+        begins = False
         for reading, fence in enumerate(self._fences):
             if fence is not None:
                 if self._closes(fence, content):
                     self._fences[reading] = None
             elif candidate is not None and (reading == 0 or candidate.indent < _CODE_INDENT):
                 self._fences[reading] = candidate
-                self._run = 0
+                begins = True
+        if begins:
+            self._leave_code()  # inline code does not continue after a fence
         self.line += 1
         self._restart_line()
         self._begin_line()
@@ -297,7 +312,7 @@ class Layout:
         """Update the state of lists, quotations and diffs after a line."""
         if not content:
             if self._before is _Before.NOTHING:
-                self._run = 0  # inline code does not continue after a blank line
+                self._leave_code()  # inline code does not continue after a blank line
                 self._in_quotation = False
             return
         # In Markdown, lines after a quotation or a list item belong to it until a blank line. A list item or another
@@ -330,13 +345,15 @@ class _Tags:
     def __init__(self, settings: Settings) -> None:
         reasoning = {opener.lower(): closer.lower() for opener, closer in settings.reasoning_tags}
         names = {f"<{name.lower()}": f"</{name.lower()}>" for name in settings.quoting}
-        self.messages = {opener.lower(): role.lower() for opener, role, _ in settings.messages}
+        # The role of the model, for each opener that it may follow.
+        self.messages = {opener.lower(): role.lower() for opener, role, _ in settings.messages if role is not None}
         messages = {opener.lower(): closer.lower() for opener, _, closer in settings.messages}
         quoting = names | messages | {"<!--": "-->"}
         self.openers = {opener: _Closer(closer, is_reasoning=True) for opener, closer in reasoning.items()}
         self.openers |= {opener: _Closer(closer, is_reasoning=False) for opener, closer in quoting.items()}
         self.reasoning = frozenset(reasoning.values())
-        whole = {*reasoning, *self.reasoning, "<!--"}
+        other = messages.keys() - self.messages.keys()  # the openers that name another role
+        whole = {*reasoning, *self.reasoning, *other, "<!--"}
         parts = [(word, re.escape(word)) for word in whole]
         parts += [(name, re.escape(name) + r"(?=[ \t\r/>]|$)") for name in names]
         parts += [(opener, rf"{re.escape(opener)}(?!{re.escape(role)})") for opener, role in self.messages.items()]

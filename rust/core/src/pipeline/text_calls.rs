@@ -77,13 +77,16 @@ pub(crate) struct TextCalls {
     tools: Tools,
     max_calls: usize,
     max_bytes: usize,
-    seed: String,
+    config: Arc<Config>,
     /// Tool calls in the stream so far, both structured calls and calls found in text.
     calls: usize,
-    /// Call ids used in this stream and in earlier turns, except those in `taken`.
+    /// Call ids used in this stream, except those in `taken`.
     ids: Vec<String>,
-    /// Call ids that a new id must not repeat: those moved from `ids`, and the generated ids.
-    taken: HashSet<String>,
+    /// Call ids that a new id must not repeat: those of earlier turns, those moved from `ids`, and the generated ids.
+    /// `None` until an id is generated.
+    taken: Option<HashSet<String>>,
+    /// The structured calls in the stream.
+    structured: Vec<StructuredCall>,
     choices: List<Choice>,
     /// Number of deltas to process individually before several are processed together again.
     singles: usize,
@@ -97,6 +100,8 @@ enum TextPosition {
     /// Some content is held back, or the position is unknown, so the next piece must be scanned.
     #[default]
     None,
+    /// Only the start event of this part is held back. It is the first part of the choice.
+    Opened(u32),
     /// No content of this part is held back, and its text ends at the start of a line.
     LineStart(u32),
     /// No content of this part is held back, and its text ends inside a line.
@@ -115,11 +120,17 @@ struct Choice {
     empty: Option<u32>,
     /// Number of the part that is being scanned.
     current: Option<u32>,
-    /// Names and arguments of this choice's structured calls, as sent.
-    calls: Vec<(String, String)>,
     /// The parts that replace each part, keyed by part number.
     shown: HashMap<u32, Vec<Shown>>,
     has_promoted: bool,
+}
+
+/// Name and arguments of a structured call, as sent.
+#[derive(Debug)]
+struct StructuredCall {
+    choice: i32,
+    name: String,
+    arguments: String,
 }
 
 impl Numbered for Choice {
@@ -199,10 +210,11 @@ impl TextCalls {
             tools: Tools::new(config),
             max_calls: as_len(config.limits.max_tool_calls),
             max_bytes: as_len(config.limits.max_arguments_bytes),
-            seed: config.seed.clone().unwrap_or_else(|| "sw".to_owned()),
+            config: Arc::clone(config),
             calls: 0,
-            ids: config.known_call_ids.clone(),
-            taken: HashSet::new(),
+            ids: Vec::new(),
+            taken: None,
+            structured: Vec::new(),
             choices: List::default(),
             singles: 0,
             last: 0,
@@ -240,7 +252,12 @@ impl TextCalls {
 
     /// Ends the stream: refuses unfinished blocks as truncated, and releases all text that is held back.
     pub(crate) fn end(&mut self, out: &mut Output<'_>) {
-        let mut indexes: Vec<i32> = self.choices.iter().map(|choice| choice.index).collect();
+        let settings = &*self.settings;
+        let open = self
+            .choices
+            .iter()
+            .filter(|choice| !choice.is_clear(settings));
+        let mut indexes: Vec<i32> = open.map(|choice| choice.index).collect();
         indexes.sort_unstable();
         for index in indexes {
             let (choice, context) = self.at(index);
@@ -268,9 +285,41 @@ impl TextCalls {
         delta: &Delta<'_>,
     ) {
         self.count_single();
+        if self.opens_unmarked(out, event, delta) {
+            return;
+        }
         self.read(out, channel, event, delta);
         let (choice, context) = self.at(delta.choice);
         choice.record_text_position(delta.part, context.settings);
+    }
+
+    /// Emits the first piece of a choice with the start event, and returns true, if no marker can begin in the piece.
+    fn opens_unmarked(
+        &mut self,
+        out: &mut Output<'_>,
+        event: &Event<'_>,
+        delta: &Delta<'_>,
+    ) -> bool {
+        let settings = &*self.settings;
+        let Some(choice) = read_last(&mut self.choices, &mut self.last, delta.choice) else {
+            return false;
+        };
+        if choice.text_position != TextPosition::Opened(delta.part)
+            || delta.text.chars().all(is_blank)
+        {
+            return false;
+        }
+        choice.text_position = TextPosition::LineStart(delta.part);
+        if !choice.takes(delta.part, delta.text, settings) {
+            choice.text_position = TextPosition::None;
+            return false;
+        }
+        choice.current = Some(delta.part);
+        choice.empty = None;
+        choice.scanner.begin(delta.part);
+        choice.start_only(out, delta.part);
+        out.emit(event);
+        true
     }
 
     fn read(
@@ -345,8 +394,12 @@ impl TextCalls {
         part: u32,
         opened: Start,
     ) {
-        let (choice, _) = self.at(index);
+        let (choice, context) = self.at(index);
+        let is_first = choice.current.is_none() && !context.settings.has_bare;
         choice.note_empty(out, Some(part));
+        if is_first && choice.parts.is_empty() {
+            choice.text_position = TextPosition::Opened(part);
+        }
         choice.parts.push_back(Part {
             part,
             channel,
@@ -459,9 +512,10 @@ impl TextCalls {
             return;
         }
         let parts = mem::take(&mut choice.parts);
-        let structured = choice.calls.iter().filter_map(|(name, arguments)| {
-            let is_whole = is_whole(arguments.as_bytes());
-            is_whole.then(|| (name.clone(), comparable(arguments)))
+        let of_choice = self.structured.iter().filter(|call| call.choice == index);
+        let structured = of_choice.filter_map(|call| {
+            let is_whole = is_whole(call.arguments.as_bytes());
+            is_whole.then(|| (call.name.clone(), comparable(&call.arguments)))
         });
         let structured: HashSet<_> = structured.collect();
         let mut blocks = blocks.into_iter().peekable();
@@ -631,11 +685,14 @@ impl TextCalls {
 
     /// Generates a unique call id, in the form that is also used for structured calls that arrived without an id.
     fn mint(&mut self, part: u32) -> String {
-        let wanted = format!("call_{}_{part}", self.seed);
+        let seed = self.config.seed.as_deref().unwrap_or("sw");
+        let wanted = format!("call_{seed}_{part}");
         let mut id = wanted.clone();
         let mut number = 2;
-        self.taken.extend(mem::take(&mut self.ids));
-        while !self.taken.insert(id.clone()) {
+        let known = || self.config.known_call_ids.iter().cloned().collect();
+        let taken = self.taken.get_or_insert_with(known);
+        taken.extend(mem::take(&mut self.ids));
+        while !taken.insert(id.clone()) {
             id = format!("{wanted}__{number}");
             number += 1;
         }
@@ -655,6 +712,16 @@ fn diagnose(out: &mut Output<'_>, code: Code, span: &Span, part: Option<u32>, wh
 }
 
 impl Choice {
+    /// Returns true if the end of the text changes nothing: nothing is held back, and there is no open or pending block.
+    fn is_clear(&self, settings: &Settings) -> bool {
+        self.is_free(settings) && self.scanner.pending.is_empty()
+    }
+
+    /// Returns true if nothing is held back, and text without a marker will not be held back either.
+    fn is_free(&self, settings: &Settings) -> bool {
+        self.parts.is_empty() && self.scanner.is_idle(settings)
+    }
+
     /// Switches to the part that the next text belongs to. If that is an earlier part, scanning of this choice ends,
     /// because the position within the line is unknown.
     fn turn_to(&mut self, out: &mut Output<'_>, part: u32, context: &Context<'_>) {
@@ -713,7 +780,7 @@ impl Choice {
     /// Records whether the scanned text ends at the start of a line or inside a line. While text is held, the position
     /// is unknown.
     fn record_text_position(&mut self, part: u32, settings: &Settings) {
-        self.text_position = match self.parts.is_empty() && self.scanner.is_idle(settings) {
+        self.text_position = match self.is_free(settings) {
             false => TextPosition::None,
             true if self.scanner.is_at_line_start(settings) => TextPosition::LineStart(part),
             true => TextPosition::InLine(part),
@@ -747,7 +814,7 @@ impl Choice {
     /// line or begins its line with a different byte.
     fn may_go_on_with(&self, text: &str, settings: &Settings) -> bool {
         match self.text_position {
-            TextPosition::None => false,
+            TextPosition::None | TextPosition::Opened(_) => false,
             TextPosition::LineStart(_) => !settings.may_begin_line(text),
             TextPosition::InLine(_) => true,
         }
@@ -758,7 +825,7 @@ impl Choice {
     /// The pieces continue the part that was scanned last.
     fn plain_pieces(&self, text: &str, ends: &[usize], settings: &Settings) -> usize {
         let is_at_line_start = match self.text_position {
-            TextPosition::None => return 0,
+            TextPosition::None | TextPosition::Opened(_) => return 0,
             TextPosition::LineStart(_) => true,
             TextPosition::InLine(_) => false,
         };
@@ -1057,8 +1124,11 @@ impl TextCalls {
                     arguments
                 };
                 self.calls += 1;
-                let call = (name.to_owned(), text.to_owned());
-                self.at(choice).0.calls.push(call);
+                self.structured.push(StructuredCall {
+                    choice,
+                    name: name.to_owned(),
+                    arguments: text.to_owned(),
+                });
                 out.emit(event);
             }
             Event::Finished { choice, .. } => self.finished(out, choice, event),
@@ -1084,12 +1154,14 @@ impl TextCalls {
     #[inline(never)] // as for `takes`
     fn ignores(&self, event: &Event<'_>) -> bool {
         match event {
+            Event::TextDone { choice, .. } | Event::Finished { choice, .. } => {
+                let choice = self.choices.find(*choice);
+                choice.is_none_or(|it| !it.has_promoted && it.is_clear(&self.settings))
+            }
             Event::TextStarted(_)
             | Event::TextDelta(_)
-            | Event::TextDone { .. }
             | Event::ToolCallStarted { .. }
             | Event::ToolCall { .. }
-            | Event::Finished { .. }
             | Event::UpstreamError { .. } => false,
             Event::ReasoningStarted { .. }
             | Event::ReasoningDelta(_)
@@ -1163,9 +1235,16 @@ impl EventFilter for TextCalls {
         if choice.as_ref().is_some_and(is_unmarked) {
             return ends.len();
         }
+        let is_first = choice
+            .as_ref()
+            .is_none_or(|it| matches!(it.text_position, TextPosition::Opened(_)));
         let count = choice.map_or(0, |it| it.plain_pieces(texts, ends, &self.settings));
         if count < ends.len() {
-            self.singles = if count < WORTHWHILE { SINGLES } else { HELD };
+            self.singles = match count {
+                _ if is_first => FIRST,
+                ..WORTHWHILE => SINGLES,
+                _ => HELD,
+            };
         }
         count
     }
@@ -1195,7 +1274,10 @@ fn position_of(choices: &List<Choice>, index: i32) -> Option<usize> {
 
 /// Minimum number of deltas to process together.
 const WORTHWHILE: usize = 6;
-/// Number of deltas to process individually after fewer than `WORTHWHILE` deltas could be processed together.
+/// Number of deltas of a choice to process one by one at its start, because the first one is emitted with the start
+/// event.
+const FIRST: usize = 1;
+/// Number of deltas to process one by one after fewer than `WORTHWHILE` deltas could be processed together.
 const SINGLES: usize = 16;
 /// Number of deltas to process individually after a delta was held back: that delta, and the delta that releases it.
 const HELD: usize = 2;

@@ -44,6 +44,16 @@ enum TagKind {
 }
 
 impl Tag {
+    /// Returns the closer of what the tag opens, or `None` if the tag ends reasoning.
+    fn closer(&self) -> Option<&Closer> {
+        match &self.kind {
+            TagKind::Opener(closer)
+            | TagKind::Element(closer)
+            | TagKind::Message { closer, .. } => Some(closer),
+            TagKind::ReasoningCloser => None,
+        }
+    }
+
     /// Number of bytes needed to determine whether a text begins with the tag.
     fn longest(&self) -> usize {
         match &self.kind {
@@ -60,6 +70,16 @@ impl Tag {
 struct Closer {
     text: String,
     is_reasoning: bool,
+}
+
+/// The tokens around a message of another role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Message {
+    pub opener: String,
+    /// The role of the model: if it follows the opener, the message is the model's. `None`: the opener itself names
+    /// another role.
+    pub role: Option<String>,
+    pub closer: String,
 }
 
 /// Literals that change the meaning of text: reasoning tags, quoting elements and comments.
@@ -82,12 +102,11 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// Creates the tables. `reasoning`: the openers and closers of reasoning in text. `messages`: the opener, the role
-    /// of the model, and the closer of messages. `quoting`: the names of quoting elements. `markers`: the markers of
-    /// calls.
+    /// Creates the tables. `reasoning`: the openers and closers of reasoning in text. `quoting`: the names of quoting
+    /// elements. `markers`: the markers of calls.
     pub fn new(
         reasoning: &[[String; 2]],
-        messages: &[[String; 3]],
+        messages: &[Message],
         quoting: &[String],
         markers: Vec<String>,
     ) -> Words {
@@ -108,10 +127,16 @@ impl Words {
         for [_, close] in reasoning {
             add(close, TagKind::ReasoningCloser);
         }
-        for [open, role, close] in messages {
-            let own = format!("{open}{role}").to_ascii_lowercase();
-            let closer = closer(close, false);
-            add(open, TagKind::Message { own, closer });
+        for message in messages {
+            let closer = closer(&message.closer, false);
+            let kind = match &message.role {
+                Some(role) => TagKind::Message {
+                    own: format!("{}{role}", message.opener).to_ascii_lowercase(),
+                    closer,
+                },
+                None => TagKind::Opener(closer),
+            };
+            add(&message.opener, kind);
         }
         for name in quoting {
             let close = closer(&format!("</{name}>"), false);
@@ -364,6 +389,8 @@ pub(crate) struct Layout {
     closer: Option<Closer>,
     /// Length of the backtick run that opened the inline code; 0 outside inline code.
     run: usize,
+    /// Closer of the first opener in the inline code. The opener counts if no backticks end the code.
+    code_closer: Option<Closer>,
     in_list: bool,
     in_diff: bool,
     in_quotation: bool,
@@ -392,6 +419,7 @@ impl Default for Layout {
             fences: [None, None],
             closer: None,
             run: 0,
+            code_closer: None,
             in_list: false,
             in_diff: false,
             in_quotation: false,
@@ -598,18 +626,22 @@ impl Layout {
                 }
             }
             Mark::Pipe => self.has_pipe = true,
-            Mark::Tag(tag) if self.candidate.is_none() && self.run == 0 => match &tag.kind {
-                TagKind::ReasoningCloser => return self.close_reasoning(text),
-                TagKind::Opener(closer)
-                | TagKind::Element(closer)
-                | TagKind::Message { closer, .. } => {
-                    self.closer = Some(closer.clone());
-                    if closer.is_reasoning {
-                        return;
+            Mark::Tag(tag) => {
+                let is_code = self.candidate.is_some() || self.run > 0;
+                match tag.closer() {
+                    Some(closer) if is_code => {
+                        self.code_closer.get_or_insert_with(|| closer.clone());
                     }
+                    None if is_code => {}
+                    Some(closer) => {
+                        self.closer = Some(closer.clone());
+                        if closer.is_reasoning {
+                            return;
+                        }
+                    }
+                    None => return self.close_reasoning(text),
                 }
-            },
-            Mark::Tag(_) => {}
+            }
         }
         self.note_text(text);
     }
@@ -642,7 +674,17 @@ impl Layout {
             self.run = length;
         } else if self.run == length {
             self.run = 0;
+            self.code_closer = None;
         }
+    }
+
+    /// Treats an open run of backticks as text, because inline code cannot continue here.
+    fn leave_code(&mut self) {
+        let closer = self.code_closer.take();
+        if self.run > 0 {
+            self.closer = closer;
+        }
+        self.run = 0;
     }
 
     /// Closes the reasoning or the quoting element.
@@ -700,6 +742,7 @@ impl Layout {
         if !is_fenced && self.closer.is_none() && candidate.is_none() {
             self.note_line(line, words);
         }
+        let mut begins = false;
         for strict in [false, true] {
             let fence = self.fences.get(usize::from(strict)).copied().flatten();
             let next = match fence {
@@ -707,12 +750,14 @@ impl Layout {
                 Some(fence) => Some(fence),
                 None => candidate.filter(|candidate| !strict || candidate.indent < CODE_INDENT),
             };
-            if fence.is_none() && next.is_some() {
-                self.run = 0;
-            }
+            begins |= fence.is_none() && next.is_some();
             if let Some(slot) = self.fences.get_mut(usize::from(strict)) {
                 *slot = next;
             }
+        }
+        if begins {
+            // Inline code does not continue after a fence.
+            self.leave_code();
         }
         self.line += 1;
         self.begin_line();
@@ -732,7 +777,7 @@ impl Layout {
         if content.is_empty() {
             if self.before == Before::Nothing {
                 // Inline code does not continue after a blank line.
-                self.run = 0;
+                self.leave_code();
                 self.in_quotation = false;
             }
             return;

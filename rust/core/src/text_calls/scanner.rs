@@ -113,6 +113,11 @@ pub(crate) struct Scanner {
 }
 
 impl Scanner {
+    /// Starts the first part.
+    pub fn begin(&mut self, part: u32) {
+        self.part = part;
+    }
+
     /// Starts another part.
     pub fn start_part(&mut self, part: u32, settings: &Settings) {
         self.collect();

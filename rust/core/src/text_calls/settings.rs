@@ -4,6 +4,7 @@ use crate::text_calls::byte_set::ByteSet;
 use crate::text_calls::entry::Entry;
 use crate::text_calls::family::Family;
 use crate::text_calls::family::Tier;
+use crate::text_calls::layout::Message;
 use crate::text_calls::layout::Words;
 use crate::text_calls::marker_tree::Beginning;
 use crate::text_calls::marker_tree::Kinds;
@@ -141,9 +142,13 @@ impl Settings {
         let messages = members.get("messages").and_then(Value::as_array);
         let messages = messages.into_iter().flatten().filter_map(|message| {
             let word = |at: usize| Some(message.get(at)?.as_str()?.to_owned());
-            Some([word(0)?, word(1)?, word(2)?])
+            Some(Message {
+                opener: word(0)?,
+                role: word(1),
+                closer: word(2)?,
+            })
         });
-        let messages: Vec<[String; 3]> = messages.collect();
+        let messages: Vec<Message> = messages.collect();
         let mut line_ends = vec![b'\n'];
         line_ends.extend(pairs.iter().filter_map(|[_, close]| close.bytes().last()));
         line_ends.sort_unstable();

@@ -74,6 +74,7 @@ DiagnosticCode: TypeAlias = Literal[
     "unstable_id",
     "name_joined",
     "name_conflict",
+    "call_placeholder",
     "no_name",
     "args_overflow",
     "args_invalid",

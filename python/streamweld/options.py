@@ -372,6 +372,8 @@ DEFAULT_LIMITS: Final = Limits()
 _SCHEMA_KEYS: Final = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema", "inputSchema")
 _WRAPPERS: Final = ("function", "toolSpec")
 _LIST_KEYS: Final = ("functionDeclarations", "function_declarations")
+# Keywords of a schema that may allow names that are not in its `properties`.
+_COMBINED: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties", "unevaluatedProperties"})
 _TOOLS_HINT: Final = "give the request's tools, their names, or name -> JSON schema of the parameters"
 _RESOLVED: Final = 64  # maximum number of cached pairs of policy and limits
 
@@ -387,6 +389,7 @@ def _resolved(policy: Policy, limits: Limits) -> dict[str, Any]:
         "limits": limits.config(),
         "text_call_tools": None,
         "tools": None,
+        "tool_properties": {},
         "known_call_ids": [],
         "content_type": None,
         "seed": None,
@@ -470,6 +473,7 @@ def to_config(
         **resolved,
         "text_call_tools": None if policy.text_calls == "off" or named is None else _schemas(named),
         "tools": None if named is None else _required(named),
+        "tool_properties": {} if named is None else _properties(named),
         "known_call_ids": _words("known_call_ids", known_call_ids),
         "content_type": content_type,
         "seed": seed,
@@ -561,6 +565,18 @@ def _schemas(tools: dict[str, object]) -> dict[str, str | None]:
             made[name] = None if schema is None else json.dumps(schema, ensure_ascii=False, default=dict)
         except (TypeError, ValueError) as error:
             raise UsageError(f"tools[{name!r}] is not a JSON schema: {error}") from None
+    return made
+
+
+def _properties(tools: dict[str, object]) -> dict[str, list[str]]:
+    """Return the names of all parameters of each tool. Omit tools without a schema, and tools that may have others."""
+    made: dict[str, list[str]] = {}
+    for name, given in tools.items():
+        schema = cast("Mapping[str, object]", given) if isinstance(given, Mapping) else {}
+        properties = schema.get("properties")
+        allows_others = schema.get("additionalProperties", False) is not False or not _COMBINED.isdisjoint(schema)
+        if isinstance(properties, Mapping) and not allows_others:
+            made[name] = _words(f"tools[{name!r}]['properties']", list(cast("Mapping[str, object]", properties)))
     return made
 
 

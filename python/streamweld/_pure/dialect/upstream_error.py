@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 __all__ = [
     "ErrorFields",
     "is_bare",
+    "is_blank_error",
     "is_message",
     "is_notice",
+    "is_raised_by_clients",
     "is_stated",
     "read_error",
     "reports_failure",
@@ -142,7 +144,35 @@ def is_notice(name: str) -> bool:
 
 def is_stated(error: object) -> bool:
     """Return whether the value of `error` is an object with a message or a code. It is then an error in any event."""
-    return is_object(error) and any(error.get(name) for name in ("message", "code"))
+    return is_object(error) and not is_blank_error(error) and any(error.get(name) for name in ("message", "code"))
+
+
+def is_blank_error(error: object) -> bool:
+    """Return whether the value of `error` has no content.
+
+    It is null, or a value that gateways send in its place: `""`, `false`, `0`, `{}`, `[]`. Some gateways write an
+    object into every chunk whose members all have such values. The code 0 may also be text.
+    """
+    if is_object(error):
+        return all(map(_is_blank_member, error.values()))
+    if is_array(error):
+        return all(map(_is_blank_member, error))
+    return _is_blank(error)
+
+
+def is_raised_by_clients(error: object) -> bool:
+    """Return whether official clients raise an exception for a blank `error`, because JavaScript or Python treats the
+    value as true.
+    """
+    return is_blank_error(error) and (is_object(error) or is_array(error) or (isinstance(error, str) and error != ""))
+
+
+def _is_blank_member(value: object) -> bool:
+    return _is_blank(value) or value == "0"
+
+
+def _is_blank(value: object) -> bool:
+    return not value or (isinstance(value, str) and not value.strip())
 
 
 def reports_success(value: Mapping[str, Any]) -> bool:

@@ -33,6 +33,7 @@ from streamweld._pure.dialect.chat.reasoning import ReasoningReader, SoFar, Spli
 from streamweld._pure.dialect.chat.side_calls import SideCalls
 from streamweld._pure.dialect.chat.usage import read_usage_member
 from streamweld._pure.dialect.think_tags import NOTHING, ThinkSplitter, split_whole
+from streamweld._pure.dialect.upstream_error import is_blank_error
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object, leftovers
 from streamweld._pure.model.finish_words import meaning
@@ -741,7 +742,7 @@ def is_legacy(item: Mapping[str, Any]) -> bool:
 def is_completion(value: Mapping[str, Any]) -> bool:
     """Return whether every choice is a legacy Completions choice with a finish reason."""
     choices = value.get("choices")
-    if not is_array(choices) or not choices or value.get("error") is not None:
+    if not is_array(choices) or not choices or not is_blank_error(value.get("error")):
         return False
     reasons = [item.get("finish_reason") for item in choices if is_object(item) and is_legacy(item)]
     return len(reasons) == len(choices) and all(isinstance(reason, str) and reason.strip() for reason in reasons)

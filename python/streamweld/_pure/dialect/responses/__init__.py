@@ -38,7 +38,14 @@ from streamweld._pure.dialect.responses.spec_tables import (
     is_read_unwrapped,
 )
 from streamweld._pure.dialect.responses.text import TextReader
-from streamweld._pure.dialect.upstream_error import ErrorFields, is_bare, read_error, reports_failure, text_error
+from streamweld._pure.dialect.upstream_error import (
+    ErrorFields,
+    is_bare,
+    is_blank_error,
+    read_error,
+    reports_failure,
+    text_error,
+)
 from streamweld._pure.dialect.usage_counts import read_counts
 from streamweld._pure.json.kinds import integer, is_array, is_object
 from streamweld._pure.json.members import as_object
@@ -127,7 +134,7 @@ class ResponsesDecoder:
             return False
         if value.get("object") == "response":
             return value.get("status") not in ("queued", "in_progress")
-        return value.get("error") is not None or ResponsesDecoder.is_error_body(value)
+        return not is_blank_error(value.get("error")) or ResponsesDecoder.is_error_body(value)
 
     @staticmethod
     def may_be_json_line(value: object) -> bool:  # noqa: ARG004
@@ -446,7 +453,7 @@ class ResponsesDecoder:
     def _no_object(self, payload: Payload, event: str) -> None:
         value = payload.value
         notes = Anomalies(self._out, self._assembler, payload, (), is_read)
-        if is_array(value) and value and is_object(value[0]) and value[0].get("error"):
+        if is_array(value) and value and is_object(value[0]) and not is_blank_error(value[0].get("error")):
             # Some gateways send an error object in an array.
             self._error(read_error(payload, (0, "error"), value[0]["error"]), payload.text, notes)
         elif event in ERRORS:
@@ -469,7 +476,7 @@ def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: st
     """
     error = value.get("error")
     is_named_error = kind in ERRORS or event in ERRORS
-    if error and (is_named_error or not (kind.startswith("response.") or ":" in kind)):
+    if not is_blank_error(error) and (is_named_error or not (kind.startswith("response.") or ":" in kind)):
         return read_error(payload, ("error",), error)
     if is_named_error:
         return _event_error(payload, value, kind)
@@ -537,7 +544,7 @@ def _response_error(response: _Response, reader: Reader, status: str) -> ErrorFi
     """
     members = response.members
     error = members.get("error")
-    if error:
+    if not is_blank_error(error):
         return read_error(reader.payload, (*response.path, "error"), error)
     if response.path or reader.kind not in TERMINALS:
         return None

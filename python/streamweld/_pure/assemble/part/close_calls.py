@@ -268,7 +268,7 @@ def _merge_call(choice: Choice, call: Call, other: Call) -> None:
         elif identity is not None and not call.has_id(identity) and len(call.aliases) < MAX_ALIASES:
             call.aliases.append(identity)
     if not call.name:
-        call.name = other.name
+        call.name, call.unchecked_piece = other.name, other.unchecked_piece
     call.misses_arguments |= other.misses_arguments
     if other.metadata is not None:
         if call.metadata is None:
@@ -400,6 +400,8 @@ def _classify(
     `unclosed`: the stream closed other calls explicitly, but not this call.
     """
     text = call.text
+    if call.unchecked_piece is not None and not choice.shared.settings.tools.has(call.name):
+        choice.shared.out.diagnose("name_joined", call.part, call.unchecked_piece)
     reason: str | None = None
     state: ToolCallState = "incomplete"
     runs_unstated = choice.shared.settings.switches.empty_call_without_reason == "run"

@@ -38,6 +38,7 @@ class ChunkHead:
         # Unknown members of the source's last chunk with a finish reason, and of its last chunk with token counts.
         self._finish_members: Raw = {}
         self._usage_members: Raw = {}
+        self.has_unwritten = False  # whether no output chunk contains the unknown members of the current chunk
         self.usage_has_choice = False  # whether the last token counts came in a chunk with a choice
 
     def begin(self, started: ResponseStarted) -> None:
@@ -48,6 +49,7 @@ class ChunkHead:
         """Record the members of the source's current chunk."""
         self._members = writable(chunk.members)
         self._names = frozenset(self._members)
+        self.has_unwritten = bool(self._members) and not chunk.counts  # those of token counts are written with them
         if chunk.finishes:
             self._finish_members = self._members
         if chunk.counts:
@@ -88,6 +90,7 @@ class ChunkHead:
                 f'"model":{quoted(model)}}}'
             )
         start = joined(self._start, self._members)
+        self.has_unwritten = False
         if size(self._members) > _MAX_REPEATED_SIZE:
             written, self._members = self._members, {}
             if self._finish_members == written:

@@ -43,6 +43,7 @@ def test_the_config_is_whole() -> None:
         "text_calls": None,
         "text_call_tools": None,
         "tools": None,
+        "tool_properties": {},
         "known_call_ids": [],
         "content_type": None,
         "seed": None,
@@ -162,6 +163,15 @@ def test_what_cannot_be(make: Any, said: str) -> None:
 def test_tools() -> None:
     assert to_config(tools=["a", "b"])["tools"] == {"a": None, "b": None}
     assert to_config(tools={"a": {"required": ["x"]}, "b": {}, "c": None})["tools"] == {"a": ["x"], "b": [], "c": None}
+    schemas: dict[str, Any] = {
+        "closed": {"properties": {"x": {}, "y": {}}},
+        "none": {"properties": {}},
+        "open": {"properties": {"x": {}}, "additionalProperties": {"type": "string"}},
+        "combined": {"properties": {"x": {}}, "anyOf": [{"required": ["x"]}]},
+        "unknown": {"required": ["x"]},
+        "bare": None,
+    }
+    assert to_config(tools=schemas)["tool_properties"] == {"closed": ["x", "y"], "none": []}
     assert to_config(tools=[])["tools"] == {}
     assert to_config(known_call_ids=iter(["a"]), seed="s-1", content_type="text/html")["known_call_ids"] == ["a"]
 

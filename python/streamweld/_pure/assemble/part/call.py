@@ -56,6 +56,7 @@ class Call:
         "conflict_reported",
         "pending_ambiguity",
         "custom",
+        "doubtful_piece",
         "dropped",
         "ended",
         "ending",
@@ -88,7 +89,6 @@ class Call:
         "displaced_empty",
         "tentative",
         "text",
-        "unchecked_piece",
         "unopened",
         "outcome",
     )
@@ -105,7 +105,7 @@ class Call:
         self.item_id: str | None = None  # the id of the call's item that events report
         self.provider_executed = False  # the provider executes the call, so the client must not
         self.name = ""
-        self.unchecked_piece: str | None = None  # the last piece of the name, if it has not been reported
+        self.doubtful_piece: str | None = None  # the last piece of the name, if it has not been reported
         self.index: int | None = None  # the first index with which a fragment addressed the call
         self.indexes: set[int] = set()
         self.custom = custom

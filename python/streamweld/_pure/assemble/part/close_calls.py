@@ -268,7 +268,7 @@ def _merge_call(choice: Choice, call: Call, other: Call) -> None:
         elif identity is not None and not call.has_id(identity) and len(call.aliases) < MAX_ALIASES:
             call.aliases.append(identity)
     if not call.name:
-        call.name, call.unchecked_piece = other.name, other.unchecked_piece
+        call.name, call.doubtful_piece = other.name, other.doubtful_piece
     call.misses_arguments |= other.misses_arguments
     if other.metadata is not None:
         if call.metadata is None:
@@ -400,8 +400,6 @@ def _classify(
     `unclosed`: the stream closed other calls explicitly, but not this call.
     """
     text = call.text
-    if call.unchecked_piece is not None and not choice.shared.settings.tools.has(call.name):
-        choice.shared.out.diagnose("name_joined", call.part, call.unchecked_piece)
     reason: str | None = None
     state: ToolCallState = "incomplete"
     runs_unstated = choice.shared.settings.switches.empty_call_without_reason == "run"
@@ -445,6 +443,8 @@ def _fault(choice: Choice, call: Call, given: str) -> str | None:
         out.diagnose("no_name", call.part)
         return "no_name"
     if not choice.shared.settings.tools.has(call.name):
+        if call.doubtful_piece is not None:
+            out.diagnose("name_joined", call.part, call.doubtful_piece)
         if not is_name(call.name):
             out.diagnose("id_invalid", call.part, "name")
             return "bad_name"

@@ -126,7 +126,7 @@ def decide(choice: Choice, item: Item, address: Address, *, closed: bool) -> Non
         return
     item.first = None
     earlier = first.call
-    if _goes_on(choice, first, earlier, call, address):
+    if item.snapshot is None and _goes_on(choice, first, earlier, call, address):
         item.alias_of = first
         if closed:
             end_call(choice, first)
@@ -161,24 +161,24 @@ def _goes_on(choice: Choice, first: Item, earlier: Call, later: Call, address: A
     Some gateways send every fragment in an item of its own. The rules A2 to A8 do not apply to a whole item.
     """
     piece, text = bytes(later.text.data), earlier.text
-    if earlier.outcome is not None or earlier.custom or later.custom or text.empty or not text.unfinished:
+    if earlier.outcome is not None or earlier.custom or text.empty or not text.unfinished:
         return False
-    if not piece or later.text.overflow or later.name not in ("", earlier.name):
+    if not piece or later.name not in ("", earlier.name):
         return False
-    begins_again = piece.startswith(text.data)
-    if begins_again and (len(piece) == len(text.data) or later.text.automaton.verdict == "broken"):
+    if any(call.joiner.held or call.merge is not None or call.text.overflow for call in (earlier, later)):
         return False
-    if not begins_again and not text.accepts(piece):
+    goes_on = text.accepts(piece)
+    if not goes_on and (not piece.startswith(text.data) or later.text.automaton.verdict == "broken"):
         return False
-    size = earlier.text.size
+    # The text was counted when the later item received it.
+    size = text.size + later.text.size
     report_reannounced(choice, first, address)
-    if begins_again:
+    if goes_on:
+        text.append(piece)
+    else:
         choice.shared.out.diagnose("args_restart", earlier.part)
         text.replace(piece)
-    else:
-        text.append(piece)
-    # The text was counted when the later item received it.
-    choice.shared.count_arguments(size + later.text.size, text.size)
+    choice.shared.count_arguments(size, text.size)
     call_events.reset(choice, earlier)
     call_events.publish(choice, earlier)
     return True

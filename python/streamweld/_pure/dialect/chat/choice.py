@@ -270,8 +270,10 @@ class ChoiceReader:
             self._compare_others(chunk, item, path, others, reads_message=is_read)
         left = as_object(pending_metadata.members)
         has_lists = delta is not None and any(_is_own_list(delta.get(name)) for name in _OWN_LISTS)
-        if (left is not None or has_lists or reason is not None) and error is None:
-            self._tools.out.keep(ChoiceEnd(self.index, reason is not None, "logprobs" in pending_metadata.members))
+        finishes = reason is not None
+        if (left is not None or has_lists or (finishes and chunk.changed_fields)) and error is None:
+            has_logprobs = finishes and "logprobs" in pending_metadata.members
+            self._tools.out.keep(ChoiceEnd(self.index, finishes, has_logprobs))
         if left is not None:
             self._assembler.choice_metadata(self.index, left)
         read_usage_member(payload, item, path, notes, self._assembler)

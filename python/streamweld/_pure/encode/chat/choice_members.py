@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamweld._pure.encode.chat.list_indexes import ListIndexes
-from streamweld._pure.encode.common.extra_members import joined, members_text, writable
+from streamweld._pure.encode.common.extra_members import joined, members_text, merged, writable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,6 +41,9 @@ class OwnMembers:
         own, delta = writable(content.members), self._indexed(content.choice, writable(content.delta))
         self._names[content.choice], self._delta_names[content.choice] = {*own, *delta}, {*delta}
         self._unwritten.pop(content.choice, None)
+        if finishes:
+            before, delta_before = self._finish.get(content.choice, ({}, {}))
+            own, delta = merged(before, own), merged(delta_before, delta)
         if own or delta:
             (self._finish if finishes else self._unwritten)[content.choice] = own, delta
 

@@ -150,13 +150,13 @@ def is_stated(error: object) -> bool:
 def is_blank_error(error: object) -> bool:
     """Return whether the value of `error` has no content.
 
-    It is null, or a value that gateways send in its place: `""`, `false`, `0`, `{}`, `[]`. Some gateways write an
-    object into every chunk whose members all have such values. The code 0 may also be text.
+    It is null, or a value that gateways send in its place: `""`, `"0"`, `false`, `0`, `{}`, `[]`. Some gateways write an
+    object into every chunk whose members all have such values.
     """
     if is_object(error):
-        return all(map(_is_blank_member, error.values()))
+        return all(map(_is_blank, error.values()))
     if is_array(error):
-        return all(map(_is_blank_member, error))
+        return all(map(_is_blank, error))
     return _is_blank(error)
 
 
@@ -167,12 +167,8 @@ def is_raised_by_clients(error: object) -> bool:
     return is_blank_error(error) and (is_object(error) or is_array(error) or (isinstance(error, str) and error != ""))
 
 
-def _is_blank_member(value: object) -> bool:
-    return _is_blank(value) or value == "0"
-
-
 def _is_blank(value: object) -> bool:
-    return not value or (isinstance(value, str) and not value.strip())
+    return not value or (isinstance(value, str) and (value == "0" or not value.strip()))
 
 
 def reports_success(value: Mapping[str, Any]) -> bool:

@@ -442,7 +442,7 @@ class Repairer:
         self._open_choices()
         if self._parser.reads_array:
             out.mend()  # clients also misread the bytes between two elements
-        elif self._parser.payloads == self._ordinal and has_fields(block, is_first=self._is_first):
+        elif self._parser.payloads == self._ordinal and has_fields(block):
             out.offset, out.ordinal, out.event_type, out.payload = self._begin, self._parser.payloads, None, b""
             self._report_once("empty_event")
             return

@@ -185,21 +185,16 @@ def inside_of_array(head: bytes) -> int | None:
 
 
 def after_opening(block: bytes, opening: bytes, *, is_first: bool) -> bytes:
-    """Insert `opening` at the start of the block. In the first block of a stream, a byte order mark stays first."""
-    rest = _without_mark(block, is_first=is_first)
+    """Insert `opening` at the start of the block. In the first block of a stream, `opening` is inserted after the byte
+    order mark.
+    """
+    rest = block.removeprefix(_BOM) if is_first else block
     return block[: len(block) - len(rest)] + opening + rest
 
 
-def _without_mark(block: bytes, *, is_first: bool) -> bytes:
-    return block.removeprefix(_BOM) if is_first else block
-
-
-def has_fields(block: bytes, *, is_first: bool) -> bool:
-    """Return True if the block has data, a retry time, or a name or id that is not blank.
-
-    `is_first`: the block is the first one of its stream, so it may begin with a byte order mark.
-    """
-    lines = (line.partition(b":") for line in _without_mark(block, is_first=is_first).splitlines())
+def has_fields(block: bytes) -> bool:
+    """Return True if the block has data, a retry time, or a name or id that is not blank."""
+    lines = (line.partition(b":") for line in block.removeprefix(_BOM).splitlines())
     return any(name in _FIELDS or (name in _WORDS and value.strip(_WHITE)) for name, _, value in lines)
 
 

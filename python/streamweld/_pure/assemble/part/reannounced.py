@@ -24,13 +24,13 @@ from streamweld._pure.assemble.part.item_call import (
     report_conflict,
     settle_text,
 )
+from streamweld._pure.model.delta import Address
 
 if TYPE_CHECKING:
     from streamweld._pure.assemble.choice import Choice
     from streamweld._pure.assemble.part.call import Call
     from streamweld._pure.assemble.part.item import Item
     from streamweld._pure.assemble.resolve.item_index import ItemIndex
-    from streamweld._pure.model.delta import Address
 
 __all__ = ["decide", "is_another", "is_close_under_another_id", "is_closed", "is_own_close", "rename_call"]
 __all__ += ["begin_reannounced", "report_reannounced"]
@@ -126,7 +126,7 @@ def decide(choice: Choice, item: Item, address: Address, *, closed: bool) -> Non
         return
     item.first = None
     earlier = first.call
-    if item.snapshot is None and _goes_on(choice, first, earlier, call, address):
+    if item.snapshot is None and _goes_on(choice, first, earlier, item, call):
         item.alias_of = first
         if closed:
             end_call(choice, first)
@@ -154,7 +154,7 @@ def decide(choice: Choice, item: Item, address: Address, *, closed: bool) -> Non
     call_events.publish(choice, call)
 
 
-def _goes_on(choice: Choice, first: Item, earlier: Call, later: Call, address: Address) -> bool:
+def _goes_on(choice: Choice, first: Item, earlier: Call, item: Item, later: Call) -> bool:
     """Give the text of a later item to an earlier call with unfinished arguments if the text continues or repeats them.
     Return False if it does not.
 
@@ -172,7 +172,6 @@ def _goes_on(choice: Choice, first: Item, earlier: Call, later: Call, address: A
         return False
     # The text was counted when the later item received it.
     size = text.size + later.text.size
-    report_reannounced(choice, first, address)
     if goes_on:
         text.append(piece)
     else:
@@ -181,6 +180,7 @@ def _goes_on(choice: Choice, first: Item, earlier: Call, later: Call, address: A
     choice.shared.count_arguments(size, text.size)
     call_events.reset(choice, earlier)
     call_events.publish(choice, earlier)
+    report_reannounced(choice, first, Address(item.item_id, index=item.index))
     return True
 
 

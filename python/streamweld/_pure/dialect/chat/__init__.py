@@ -12,7 +12,14 @@ from streamweld._pure.dialect.anomalies import Anomalies
 from streamweld._pure.dialect.chat.anomalies import is_read
 from streamweld._pure.dialect.chat.calls import CallReader, call_members, is_numbered
 from streamweld._pure.dialect.chat.choice import ChoiceReader, Chunk, Tools, is_completion
-from streamweld._pure.dialect.chat.error import find_error, holds_chunk, is_error_body, reports_error, value_error
+from streamweld._pure.dialect.chat.error import (
+    find_error,
+    has_error,
+    holds_chunk,
+    is_error_body,
+    reports_error,
+    value_error,
+)
 from streamweld._pure.dialect.chat.metadata import CHUNK_FIELDS, ChunkMembers
 from streamweld._pure.dialect.chat.readers import check_chunk, lacks_object
 from streamweld._pure.dialect.chat.usage import read_usage_member
@@ -69,7 +76,7 @@ class ChatDecoder:
             return True
         choices = value.get("choices")
         if not is_array(choices):
-            return not is_blank_error(value.get("error"))
+            return has_error(value)
         if any(is_object(item) and "message" in item and item.get("delta") is None for item in choices):
             return True
         return is_completion(value)

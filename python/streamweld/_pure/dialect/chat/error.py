@@ -30,11 +30,17 @@ def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: st
     error = value.get("error")
     if is_notice(event) and "choices" not in value and "usage" not in value and not is_stated(error):
         return None
-    if error is not None and not (is_blank_error(error) and _brings_chunk(value)):
+    if has_error(value):
         return read_error(payload, (*path, "error"), error)
     if value.get("object") == "error" or event == "error":
         return read_error(payload, path, value)
     return read_error(payload, path, value) if reports_error(value) else None
+
+
+def has_error(value: Mapping[str, Any]) -> bool:
+    """Return whether the object has an `error` member. A blank value is ignored next to a chunk."""
+    error = value.get("error")
+    return error is not None and not (is_blank_error(error) and _brings_chunk(value))
 
 
 def is_error_body(value: Mapping[str, Any]) -> bool:

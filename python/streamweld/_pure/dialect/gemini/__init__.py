@@ -65,7 +65,7 @@ class GeminiDecoder:
     @staticmethod
     def is_body(value: object) -> bool:
         """Return whether a payload outside an event stream is a complete response body, or an error in place of one."""
-        return is_object(value) and (_ends(value) or not is_blank_error(value.get("error")) or _reports_error(value))
+        return is_object(value) and (_ends(value) or _has_error(value, used=_is_chunk(value)) or _reports_error(value))
 
     @staticmethod
     def may_be_json_line(value: object) -> bool:
@@ -74,7 +74,7 @@ class GeminiDecoder:
 
         Early models end every chunk with a finish reason.
         """
-        return is_object(value) and is_blank_error(value.get("error")) and not _reports_error(value)
+        return is_object(value) and not _has_error(value, used=_is_chunk(value)) and not _reports_error(value)
 
     @staticmethod
     def is_error_body(value: object) -> bool:
@@ -320,13 +320,19 @@ def _find_error(
 ) -> ErrorFields | None:
     """Return the error in a payload object, or None. `used`: whether the object is a chunk."""
     holder: object = value.get("error")
-    if holder is not None and not (used and is_blank_error(holder)):
+    if _has_error(value, used=used):
         path = (*path, "error")
     elif not used and (event == "error" or _reports_error(value)):
         holder = value
     else:
         return None
     return read_error(payload, path, holder)
+
+
+def _has_error(value: Mapping[str, Any], *, used: bool) -> bool:
+    """Return whether the object has an `error` member. A blank value is ignored in a chunk (`used`)."""
+    error = value.get("error")
+    return error is not None and not (used and is_blank_error(error))
 
 
 def _reports_error(value: Mapping[str, Any]) -> bool:

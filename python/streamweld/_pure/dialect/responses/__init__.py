@@ -185,6 +185,9 @@ class ResponsesDecoder:
             return
         reader = self._reader(payload, kind)
         error = _find_error(payload, value, kind, event)
+        if error is not None and _is_unwrapped(kind, value) and kind in TERMINALS:
+            self._end(value, reader, with_output=not recovered, error=error)
+            return
         if error is not None:
             self._error(error, payload.text, reader.notes)
             return
@@ -336,8 +339,10 @@ class ResponsesDecoder:
             self._usage(response, reader)
             notes.report()
 
-    def _end(self, event: dict[str, Any], reader: Reader, *, with_output: bool) -> None:
-        """Handle a terminal event.
+    def _end(
+        self, event: dict[str, Any], reader: Reader, *, with_output: bool, error: ErrorFields | None = None
+    ) -> None:
+        """Handle a terminal event. `error`: the error next to its type.
 
         The status of the response takes precedence over the type of the event (`response.done`).
         """
@@ -350,7 +355,7 @@ class ResponsesDecoder:
                 self._start(response, reader)
             self._output(response, reader)
         enclosing = reader.extra_fields(event, (), EVENT_FIELDS) if response.path else {}
-        self._conclude(response, reader, status, enclosing, is_whole=False)
+        self._conclude(response, reader, status, enclosing, is_whole=False, error=error)
 
     def _start(self, response: _Response, reader: Reader) -> None:
         """Emit the response's start event from the first event that identifies the response, or add what that lacked.
@@ -391,7 +396,16 @@ class ResponsesDecoder:
             raw = reader.payload.raw(*response.path, "usage")
             self._assembler.merge_usage(read_counts(usage, raw, COUNTS))
 
-    def _conclude(self, response: _Response, reader: Reader, status: str, enclosing: Raw, *, is_whole: bool) -> None:
+    def _conclude(
+        self,
+        response: _Response,
+        reader: Reader,
+        status: str,
+        enclosing: Raw,
+        *,
+        is_whole: bool,
+        error: ErrorFields | None = None,
+    ) -> None:
         """Emit the usage, the changed members of the response, and its finish reason or error.
 
         `is_whole`: whether the response was sent as one document, which no event follows.
@@ -408,7 +422,7 @@ class ResponsesDecoder:
         left = as_object({**members, **enclosing})
         if left is not None:
             self._assembler.choice_metadata(0, left)
-        error = _response_error(response, reader, status)
+        error = error or _response_error(response, reader)
         if status == "failed" and error is None and not is_whole:
             out = self._out
             reader.notes.report()
@@ -471,24 +485,19 @@ class ResponsesDecoder:
 def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: str) -> ErrorFields | None:
     """Return the error in an event, from its `error` member or from the event itself, or None.
 
-    An `error` member in a response event or an extension event may have another meaning. The error of a response is
-    read with the response.
+    An `error` member in a response event or an extension event may have another meaning.
     """
     error = value.get("error")
     is_named_error = kind in ERRORS or event in ERRORS
-    if not is_blank_error(error) and (is_named_error or not (kind.startswith("response.") or ":" in kind)):
+    bare = kind in TERMINALS and _is_unwrapped(kind, value)
+    if not is_blank_error(error) and (is_named_error or bare or not (kind.startswith("response.") or ":" in kind)):
         return read_error(payload, ("error",), error)
-    if is_named_error:
-        return _event_error(payload, value, kind)
-    if kind in TERMINALS and _is_unwrapped(kind, value):
-        return None
+    if is_named_error or (bare and TERMINALS[kind] == "failed" and value.get("message") is not None):
+        found = read_error(payload, (), value)
+        # The name of an event is not an error type.
+        is_event = kind in ERRORS or kind in TERMINALS
+        return ErrorFields(found.code, None if is_event else found.kind, found.message)
     return read_error(payload, (), value) if _reports_error(value) else None
-
-
-def _event_error(payload: Payload, event: Mapping[str, Any], kind: str) -> ErrorFields:
-    """Return the error that consists of the members of an event. The name of an event is not an error type."""
-    found = read_error(payload, (), event)
-    return ErrorFields(found.code, None if kind in ERRORS or kind in TERMINALS else found.kind, found.message)
 
 
 def _is_unwrapped(kind: str, event: Mapping[str, Any]) -> bool:
@@ -537,16 +546,7 @@ def _worse(status: str, why: object) -> str:
     return why if status == "incomplete" and why != _USUAL else status
 
 
-def _response_error(response: _Response, reader: Reader, status: str) -> ErrorFields | None:
-    """Return the error of a response, or None.
-
-    If the members of the response are next to the type of the event, the members of the error may be there, too.
-    """
-    members = response.members
-    error = members.get("error")
-    if not is_blank_error(error):
-        return read_error(reader.payload, (*response.path, "error"), error)
-    if response.path or reader.kind not in TERMINALS:
-        return None
-    is_failure = status == "failed" and members.get("message") is not None
-    return _event_error(reader.payload, members, reader.kind) if is_failure or _reports_error(members) else None
+def _response_error(response: _Response, reader: Reader) -> ErrorFields | None:
+    """Return the error of a response, or None."""
+    error = response.members.get("error")
+    return None if is_blank_error(error) else read_error(reader.payload, (*response.path, "error"), error)

@@ -150,8 +150,8 @@ def is_stated(error: object) -> bool:
 def is_blank_error(error: object) -> bool:
     """Return whether the value of `error` has no content.
 
-    It is null, or a value that gateways send in its place: `""`, `"0"`, `false`, `0`, `{}`, `[]`. Some gateways write an
-    object into every chunk whose members all have such values.
+    It is null, or a value that gateways send in its place: `""`, `"0"`, `false`, `0`, `{}`, `[]`. Some gateways write
+    an object into every chunk whose members all have such values.
     """
     if is_object(error):
         return all(map(_is_blank, error.values()))

@@ -175,8 +175,8 @@ def _goes_on(choice: Choice, first: Item, earlier: Call, item: Item, later: Call
     if goes_on:
         text.append(piece)
     else:
-        choice.shared.out.diagnose("args_restart", earlier.part)
         text.replace(piece)
+        choice.shared.out.diagnose("args_restart", earlier.part)
     choice.shared.count_arguments(size, text.size)
     call_events.reset(choice, earlier)
     call_events.publish(choice, earlier)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
 
 __all__ = ["Limits", "Settings", "Switches", "Tools"]
 
@@ -70,13 +71,16 @@ class Limits:
 
 
 class Tools:
-    """The request's tools, if the caller supplied them: for each name, whether the tool has required parameters."""
+    """The request's tools, if the caller supplied them: for each name, the required parameters, and all parameters if
+    the schema allows no others.
+    """
 
-    __slots__ = ("_required", "known")
+    __slots__ = ("_properties", "_required", "known")
 
-    def __init__(self, raw: Mapping[str, list[str] | None] | None) -> None:
-        self.known = raw is not None
-        self._required: dict[str, bool] = {name: bool(required) for name, required in (raw or {}).items()}
+    def __init__(self, required: Mapping[str, list[str] | None] | None, properties: Mapping[str, list[str]]) -> None:
+        self.known = required is not None
+        self._required = {name: frozenset(names or ()) for name, names in (required or {}).items()}
+        self._properties = {name: frozenset(names) for name, names in properties.items()}
 
     def has(self, name: str) -> bool:
         return name in self._required
@@ -87,7 +91,14 @@ class Tools:
 
     def needs_arguments(self, name: str) -> bool:
         """Return True if the tool has required parameters, so that a call without arguments is not complete."""
-        return self._required.get(name, False)
+        return bool(self._required.get(name))
+
+    def allows(self, name: str, parameters: AbstractSet[str]) -> bool:
+        """Return True if nothing in the tool list contradicts a call of the tool with these parameters."""
+        if not self.known:
+            return True
+        required, properties = self._required.get(name), self._properties.get(name)
+        return required is not None and required <= parameters and (properties is None or parameters <= properties)
 
 
 class Settings:
@@ -98,7 +109,7 @@ class Settings:
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.switches = Switches(config["switches"])
         self.limits = Limits(config["limits"])
-        self.tools = Tools(config["tools"])
+        self.tools = Tools(config["tools"], config["tool_properties"])
         self.known_call_ids: frozenset[str] = frozenset(config["known_call_ids"])
         self.seed: str | None = config["seed"]
         self.close_at_finish: bool = config["close_calls_at"] == "finish"

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 __all__ = [
     "ErrorFields",
     "is_bare",
+    "is_blank_error",
     "is_message",
     "is_notice",
+    "is_raised_by_clients",
     "is_stated",
     "read_error",
     "reports_failure",
@@ -145,7 +147,31 @@ def is_stated(error: object) -> bool:
     """Return whether the value of `error` is an object with a message or a code. Such an object is an error in every
     kind of event.
     """
-    return is_object(error) and any(error.get(name) for name in ("message", "code"))
+    return is_object(error) and not is_blank_error(error) and any(error.get(name) for name in ("message", "code"))
+
+
+def is_blank_error(error: object) -> bool:
+    """Return whether the value of `error` has no content.
+
+    It is null, or a value that gateways send in its place: `""`, `"0"`, `false`, `0`, `{}`, `[]`. Some gateways write
+    an object into every chunk whose members all have such values.
+    """
+    if is_object(error):
+        return all(map(_is_blank, error.values()))
+    if is_array(error):
+        return all(map(_is_blank, error))
+    return _is_blank(error)
+
+
+def is_raised_by_clients(error: object) -> bool:
+    """Return whether official clients raise an exception for a blank `error`, because JavaScript or Python treats the
+    value as true.
+    """
+    return is_blank_error(error) and (is_object(error) or is_array(error) or (isinstance(error, str) and error != ""))
+
+
+def _is_blank(value: object) -> bool:
+    return not value or (isinstance(value, str) and value.strip() in ("", "0"))
 
 
 def reports_success(value: Mapping[str, Any]) -> bool:

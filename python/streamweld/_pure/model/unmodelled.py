@@ -130,11 +130,13 @@ class ChoiceMembers:
 
 @dataclass(slots=True, frozen=True)
 class ChoiceEnd:
-    """A Chat choice in a chunk has members that no event contains. All events of the choice in this chunk have been
-    reported.
+    """A Chat choice in a chunk has members that no event contains, or it has a finish reason and the chunk has such
+    members. All events of the choice in the chunk were reported.
     """
 
     choice: int
+    finishes: bool  # the choice has a finish reason
+    has_logprobs: bool  # the choice has a finish reason, and log probabilities that no event contains
 
 
 Unmodelled: TypeAlias = (

@@ -33,15 +33,24 @@ class Ending:
 
     def of_events(self, pending: Pending) -> UnfinishedInput:
         """Parse an unfinished event if its payload is complete. Return the kind of unfinished input that is left."""
-        cut = pending.open and not pending.data and not pending.stray
-        is_joined = pending.is_joined
-        if pending.data and not self._used(pending.data, pending.event, pending.offset, is_joined=is_joined):
-            cut = True
-        if pending.stray and not self._used(pending.stray, "message", pending.stray_offset, stray=True):
-            cut = True
-        if not cut:
+        parts = [self._data, self._stray]
+        if pending.data and pending.stray and pending.stray_offset < pending.offset:
+            self._stage.is_framed = True
+            parts.reverse()
+        is_empty = pending.open and not pending.data and not pending.stray
+        are_whole = [part(pending) for part in parts]
+        if all(are_whole) and not is_empty:
             return "nothing"
         return "mid_utf8" if pending.mid_utf8 else "mid_event"
+
+    def _data(self, pending: Pending) -> bool:
+        """Parse the data lines. Return True if they were complete or had no content."""
+        is_joined = pending.is_joined
+        return not pending.data or self._used(pending.data, pending.event, pending.offset, is_joined=is_joined)
+
+    def _stray(self, pending: Pending) -> bool:
+        """Parse the stray lines. Return True if they were complete or had no content."""
+        return not pending.stray or self._used(pending.stray, "message", pending.stray_offset, stray=True)
 
     def of_array(self, body: ArrayBody) -> UnfinishedInput:
         """Return the kind of unfinished input at the end of an array body. Data after the array is reported."""

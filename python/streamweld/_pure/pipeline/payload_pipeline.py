@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from streamweld._pure.assemble import InputEnd
 from streamweld._pure.dialect import detect
 from streamweld._pure.dialect.chat import ChatDecoder
-from streamweld._pure.dialect.upstream_error import is_message, is_notice
+from streamweld._pure.dialect.upstream_error import is_blank_error, is_message, is_notice
 from streamweld._pure.json.automaton import MAX_DEPTH
+from streamweld._pure.json.kinds import is_object
 from streamweld._pure.json.scanner import JsonFault, Payload, parse
 from streamweld._pure.model.output import RAW_HEAD
 from streamweld._pure.pipeline.detect import (
@@ -414,10 +415,12 @@ class PayloadPipeline:
     def _joined_line(self, text: bytes, at: int, here: _SalvagedText) -> None:
         """Handle a line that contains a document and other fields.
 
-        Before the first complete payload, such a line means that the caller removed the line endings. After that
-        payload, such a line means that a single line ending is missing, directly after the document.
+        Before the first complete payload, such a line means that the caller removed the line endings, except if the
+        document reports an error: some relays append the terminal marker to an error. After that payload, such a line
+        means that a single line ending is missing, directly after the document.
         """
-        if here.first or here.joins == MOST_JOINS:
+        event = self._error_event(text[:at], here.event) if here.first else here.event
+        if event is None or here.joins == MOST_JOINS:
             raise self._joined_fault(at + here.start)
         out = self._out
         out.diagnose("fields_on_one_line", detail=f"position {at + here.start + _leading(out.payload)}")
@@ -428,10 +431,22 @@ class PayloadPipeline:
             except JsonFault as fault:
                 self._salvage_from(joined.document, fault, here)
             else:
-                self._document(payload, here.event)
+                self._document(payload, event)
         event = here.event if joined.event is None else joined.event.decode("utf-8", "replace")
-        start = here.start + joined.remainder
-        self._salvage_remainder(text[joined.remainder :], replace(here, event=event, start=start, joins=here.joins + 1))
+        rest = _SalvagedText(event, first=False, start=here.start + joined.remainder, joins=here.joins + 1)
+        self._salvage_remainder(text[joined.remainder :], rest)
+
+    def _error_event(self, document: bytes, event: str) -> str | None:
+        """Return the name of the event as which a document is decoded if it reports an error, or None if it does not.
+
+        `event`: the name of the event that contains the document.
+        """
+        payload = self._document_of(document.strip(WHITE))
+        value = None if payload is None else payload.value
+        if (self.decoder or ChatDecoder).is_error_body(value):
+            return "error"
+        is_error = is_object(value) and (value.get("type") == "error" or not is_blank_error(value.get("error")))
+        return event if is_error else None
 
     def report_joined_frame(self, data: bytes, event: str, offset: int) -> None:
         """Report a frame whose data begins on the line of another field."""
@@ -675,9 +690,11 @@ class PayloadPipeline:
         return self._out.fault("UnknownDialect", "unknown_dialect", seen=waiting.seen())
 
     def reject_joined(self, text: bytes) -> None:
-        """Raise a fault if a field name follows a document on the same line."""
+        """Raise a fault if a field name follows a document on the same line and the document does not report an
+        error.
+        """
         at = joined_field(text, self._max_depth)
-        if at is not None:
+        if at is not None and self._error_event(text[:at], "message") is None:
             raise self._joined_fault(at)
 
     def _joined_fault(self, at: int) -> StreamError:

@@ -1,9 +1,9 @@
 """Split an event stream into blocks. A block ends with a blank line, and may contain no event.
 
 A comment line before the first field of an event is a separate block, so that it can be forwarded immediately. The
-splitter handles line endings (LF, CR, CRLF), comments, and the field names that it needs. The splitter does not apply
-other SSE rules. The result does not depend on how the input is split. If a CRLF ends a block, its LF belongs to that
-block even if the LF arrives later.
+splitter handles line endings (LF, CR, CRLF), comments, the field names that it needs, and a byte order mark at the
+start of the stream. The splitter does not apply other SSE rules. The result does not depend on how the input is split.
+If a CRLF ends a block, its LF belongs to that block even if the LF arrives later.
 """
 
 from __future__ import annotations
@@ -46,11 +46,14 @@ class Splitter:
         "_head",
         "_in_line",
         "_last",
+        "_mark",
         "_waits",
         "merges",
     )
 
     def __init__(self) -> None:
+        # Number of bytes of a byte order mark so far; None once the start of the stream has been checked.
+        self._mark: int | None = 0
         self._in_line = False  # the last line has bytes, but no line ending yet
         self._begun = False  # the block has a line other than a comment
         self._comment = False  # the last line is a comment without a line ending
@@ -78,9 +81,9 @@ class Splitter:
         self._after_cr = data.endswith(b"\r")
         if self._head is not None:
             self._look_for_array(self._head + data[:ARRAY_WINDOW])
-        at = start
+        at = start + self._skip_mark(data)
         idle = start  # end of the complete comments and blank lines between two blocks
-        for line in _lines(data, start):
+        for line in _lines(data, at):
             ends = line[-1] == _LF or line[-1] == _CR
             blank = not self._in_line and ends and not line.rstrip(b"\r\n")
             if not self._begun and (blank or line[0] == _COLON or self._comment):
@@ -102,7 +105,7 @@ class Splitter:
             if not self._in_line:
                 self._comment = line[0] == _COLON
                 self._data = line[0] == _DATA
-                self._document = line[0] in _OPENING if _SPACE < line[0] < _BOM[0] else None
+                self._document = line[0] in _OPENING if line[0] > _SPACE else None
             if self._document is not False:
                 self._look(line, ends=ends)
             self._in_line = not ends
@@ -123,6 +126,24 @@ class Splitter:
         if start < at:
             yield data[start:at], "ready" if self._array or self._head is not None else "inside"
 
+    def _skip_mark(self, data: bytes) -> int:
+        """Return how many bytes at the start of the data belong to the byte order mark at the start of the stream.
+
+        The beginning of a mark that other bytes follow is the beginning of a line without a known field.
+        """
+        if self._mark is None:
+            return 0
+        mark = _BOM[self._mark :]
+        if data.startswith(mark):
+            self._mark = None
+            return len(mark)
+        if mark.startswith(data):
+            self._mark += len(data)
+            return len(data)
+        self._begun = self._in_line = self._mark > 0
+        self._mark = None
+        return 0
+
     def _look_for_array(self, head: bytes) -> None:
         """Determine whether the stream is an array, or store its beginning until that can be determined."""
         inside = inside_of_array(head[:ARRAY_WINDOW])
@@ -132,8 +153,7 @@ class Splitter:
     def _look(self, line: bytes, *, ends: bool) -> None:
         """Determine from this piece of the line whether the line may be a document outside any SSE field."""
         if self._document is None:
-            self._data |= line.lstrip(b" \t").startswith(_BOM[:1])  # the rest may be in a later piece
-            first = line.removeprefix(_BOM).lstrip(b" \t")[:1]
+            first = line.lstrip(b" \t")[:1]
             self._document = first[0] in _OPENING if first else None
         if self._document:
             body = line.rstrip(b"\r\n") if ends else line

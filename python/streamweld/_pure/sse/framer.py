@@ -3,14 +3,13 @@
 The framer does no I/O and does not decode data. A line is classified as soon as its field name is complete. Bytes of
 ignored lines are dropped on arrival. Bytes of an event are stored once and never scanned again.
 
-A stray line has no known field, is not a comment, and begins with `{`, `[`, or `<` after spaces and tabs. All further
-lines without a known field, up to the next blank line, are also stray lines. Stray lines are emitted only with
-`keep_stray`.
- - The stray lines of a block are joined, and emitted at the blank line or at the end of the input. The joined lines are
-   emitted after the frame of the block, or in place of the frame if its data is empty.
- - The first stray line is emitted immediately if it ends in `}` or `]` and the block has no data yet, because a
-   document on one line, `[DONE]`, and newline-delimited JSON are not followed by a blank line. The next stray line is
-   then treated as the first.
+Stray lines (only with `keep_stray`) have no known field, are not comments, and begin with `{`, `[` or `<` after spaces
+and tabs. All further lines without a known field up to the next blank line are stray lines, too.
+ - They are joined and emitted at the blank line or at the end: before the frame of the block if they begin before its
+   data, otherwise after the frame, or instead of it if its data is empty.
+ - The first stray line is emitted immediately if it ends in `}` or `]` and the block has no data so far, because a
+   document on one line, `[DONE]` and newline-delimited JSON are not followed by a blank line. The next stray line then
+   counts as the first.
 """
 
 from __future__ import annotations
@@ -387,9 +386,7 @@ class Framer:
         if self._block_offset == self._stray_offset:
             self._block_offset = -1
         self._size -= self._stray.length + 1
-        has_data_lines = self._data_offset >= 0
-        items.append(Stray(self._stray.take(), self._stray_offset, has_data_lines=has_data_lines))
-        self._stray_offset = -1
+        self._give_lines(items, has_data_lines=self._data_offset >= 0)
         self._stray_given = True
 
     def _dispatch(self, items: list[Frame | Stray]) -> None:
@@ -398,20 +395,27 @@ class Framer:
         has_data_lines = self._data_offset >= 0
         if has_data_lines:
             data = self._data.take()
-            if data or not (self._stray_given or self._stray_offset >= 0):
+            replaces_frame = not data and (self._stray_given or self._stray_offset >= 0)
+            if 0 <= self._stray_offset < self._data_offset:
+                self._give_lines(items, has_data_lines=True)
+            if not replaces_frame:
                 event = _text(self._event) if self._event else "message"
                 place = self._data_offset
                 items.append(Frame(event, data, self._id, self._retry, place, is_joined=self._is_joined))
             self._data_offset = -1
             self._is_joined = False
         if self._stray_offset >= 0:
-            items.append(Stray(self._stray.take(), self._stray_offset, has_data_lines=has_data_lines))
-            self._stray_offset = -1
+            self._give_lines(items, has_data_lines=has_data_lines)
         self._stray_given = False
         self._event = b""
         self._retry = None
         self._size = 0
         self._block_offset = -1
+
+    def _give_lines(self, items: list[Frame | Stray], *, has_data_lines: bool) -> None:
+        """Emit the stray lines of the block."""
+        items.append(Stray(self._stray.take(), self._stray_offset, has_data_lines=has_data_lines))
+        self._stray_offset = -1
 
     def _exceeds(self, name: str, limit: int) -> NoReturn:
         raise FramerLimit(name, limit, self._block_offset)

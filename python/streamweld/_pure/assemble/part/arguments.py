@@ -218,6 +218,14 @@ class ArgumentText:
             return _GREW
         return self._repair(piece, after, header=header)
 
+    def append(self, piece: bytes) -> None:
+        """Append text that continues the arguments (`accepts`) and that no rule must change."""
+        self.automaton.feed(piece)
+        self.data += piece
+        self._cumulative = self._doubles = False
+        self._doubled = None
+        self._canonical = None
+
     def begin_replay(self, piece: bytes) -> None:
         """Start to hold back text from a fragment that repeats the call's name, because the text begins like the call's
         complete arguments (R1e).

@@ -56,6 +56,7 @@ class Call:
         "conflict_reported",
         "pending_ambiguity",
         "custom",
+        "doubtful_piece",
         "dropped",
         "ended",
         "ending",
@@ -104,6 +105,7 @@ class Call:
         self.item_id: str | None = None  # the id of the call's item that events report
         self.provider_executed = False  # the provider executes the call, so the client must not
         self.name = ""
+        self.doubtful_piece: str | None = None  # the last piece of the name, if it has not been reported
         self.index: int | None = None  # the first index with which a fragment addressed the call
         self.indexes: set[int] = set()
         self.custom = custom

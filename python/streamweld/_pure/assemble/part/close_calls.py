@@ -4,6 +4,7 @@ others.
     drop       drop tentative calls without arguments, and nameless calls without any text
     join       join neighbors that are valid JSON only when joined
     echo       drop a call without name and id that only repeats the arguments of a named one
+    restore    put back the beginning of arguments that lack only `{"`, if the response ended with success
     pair       move the arguments of the only nameless call to the only named call without arguments
     unwrap     treat null and "" as no arguments; replace a JSON string that contains an object with that object
     dedupe     drop the later of two calls with the same name, arguments and id (AM5: without an id, the same index)
@@ -25,10 +26,12 @@ from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble.choice import LEGACY_INDEX
 from streamweld._pure.assemble.finish_reason import CallsEnd
+from streamweld._pure.assemble.lost_beginning import restore_beginnings
 from streamweld._pure.assemble.part import call_events
 from streamweld._pure.assemble.part.arguments import Change
 from streamweld._pure.assemble.part.call import MAX_ALIASES, CallOutcome
 from streamweld._pure.assemble.part.canonical_json import is_whole
+from streamweld._pure.assemble.resolve.names import is_name
 from streamweld._pure.assemble.resolve.route_fragment import append_to_arguments, close_shared_id
 from streamweld._pure.json.scanner import replace_lone_surrogates
 from streamweld._pure.model.delta import CallEnding
@@ -42,16 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["close_call", "close_calls", "in_order", "unwrap"]
 
-_NAME_LENGTH = 128  # in characters
 _JOIN_COST = 8
-_NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:/-")
-# The ranges of non-ASCII characters that a tool name must not contain: blanks, control, formatting and private-use
-# characters, and the replacement character.
-_UNPRINTED = (
-    ("\u0080", "\u00a0"), ("\u00ad", "\u00ad"), ("\u1680", "\u1680"), ("\u2000", "\u200f"), ("\u2028", "\u202f"),
-    ("\u205f", "\u206f"), ("\u3000", "\u3000"), ("\ue000", "\uf8ff"), ("\ufeff", "\ufeff"), ("\ufff0", "\uffff"),
-    ("\U000e0000", "\U000e0fff"), ("\U000f0000", "\U0010ffff"),
-)  # fmt: skip
 
 
 def close_calls(choice: Choice, end: CallsEnd, *, broken_off: bool) -> None:
@@ -72,6 +66,8 @@ def close_calls(choice: Choice, end: CallsEnd, *, broken_off: bool) -> None:
     if ended:
         _join_fragments(choice)
     _drop_echoes(choice)
+    if end is CallsEnd.SUCCESS:
+        restore_beginnings(choice)
     if ended:
         _pair(choice)
         for call in _undecided(choice):
@@ -272,7 +268,7 @@ def _merge_call(choice: Choice, call: Call, other: Call) -> None:
         elif identity is not None and not call.has_id(identity) and len(call.aliases) < MAX_ALIASES:
             call.aliases.append(identity)
     if not call.name:
-        call.name = other.name
+        call.name, call.doubtful_piece = other.name, other.doubtful_piece
     call.misses_arguments |= other.misses_arguments
     if other.metadata is not None:
         if call.metadata is None:
@@ -447,7 +443,9 @@ def _fault(choice: Choice, call: Call, given: str) -> str | None:
         out.diagnose("no_name", call.part)
         return "no_name"
     if not choice.shared.settings.tools.has(call.name):
-        if not _is_name(call.name):
+        if call.doubtful_piece is not None:
+            out.diagnose("name_joined", call.part, call.doubtful_piece)
+        if not is_name(call.name):
             out.diagnose("id_invalid", call.part, "name")
             return "bad_name"
         if not call.name.isascii():
@@ -484,19 +482,3 @@ def _fault_of_text(call: Call) -> str | None:
     if final == "broken":
         return "not_json"
     return "not_object" if final == "complete" and text.automaton.root != "object" else None
-
-
-def _is_name(name: str) -> bool:
-    """Return True if the text can be a tool name: 1 to 128 characters, each of them allowed.
-
-    The allowed characters are ASCII letters and digits, `_.:/-`, and non-ASCII characters outside `_UNPRINTED`.
-    """
-    if not 0 < len(name) <= _NAME_LENGTH:
-        return False
-    if _NAME_CHARACTERS.issuperset(name):
-        return True
-    return all(one in _NAME_CHARACTERS if one.isascii() else not _is_unprinted(one) for one in name)
-
-
-def _is_unprinted(one: str) -> bool:
-    return any(first <= one <= last for first, last in _UNPRINTED)

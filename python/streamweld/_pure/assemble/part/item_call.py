@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamweld._pure.assemble.lost_beginning import with_beginning
 from streamweld._pure.assemble.part import call_events
 from streamweld._pure.assemble.part.arguments import ArgumentText
 from streamweld._pure.assemble.part.call import MAX_ALIASES
@@ -46,7 +47,6 @@ __all__ = [
 ]
 
 _SHORT = 64  # an empty object is a placeholder only if it has fewer bytes than this
-_LOST = b'{"'  # the beginning of the arguments that is missing if a gateway drops the first fragment
 
 
 def begin_call(
@@ -285,24 +285,20 @@ def report_conflict(choice: Choice, item: Item) -> None:
 
 
 def settle_text(choice: Choice, item: Item, *, ended: bool) -> None:
-    """End the argument text of a call. Use the snapshot if it is more complete than the deltas, and restore a missing
-    beginning. `ended`: the input was not truncated.
+    """End the argument text of a call. Use the snapshot if it is more complete than the deltas. `ended`: the input was
+    not truncated.
     """
     call, held = item.call, item.snapshot
     if call is None or call.outcome is not None:
         return
-    text = call.text
     item.snapshot = None
     better = None if held is None else _better(call, held.encode(), ended=ended)
     if better is not None:
-        _replace(choice, call, better)
-        return
-    if ended and not call.custom and text.automaton.verdict == "broken" and not text.overflow:
-        restored = _LOST + bytes(text.data)
-        automaton = Automaton()
-        if automaton.feed(restored) == "complete" and automaton.root == "object":
-            choice.shared.out.diagnose("args_restored", call.part)
-            _replace(choice, call, restored)
+        choice.shared.count_arguments(call.text.size, len(better))
+        call.text.replace(better)
+        call.text.plain = call.custom
+        call_events.reset(choice, call)
+        call_events.publish(choice, call)
 
 
 def _better(call: Call, held: bytes, *, ended: bool) -> bytes | None:
@@ -322,19 +318,12 @@ def _better(call: Call, held: bytes, *, ended: bool) -> bytes | None:
     return joined if is_whole(joined) else held if is_whole(held) else None
 
 
-def _replace(choice: Choice, call: Call, data: bytes) -> None:
-    choice.shared.count_arguments(call.text.size, len(data))
-    call.text.replace(data)
-    call.text.plain = call.custom
-    call_events.reset(choice, call)
-    call_events.publish(choice, call)
-
-
 def end_call(choice: Choice, item: Item) -> None:
     """Close the call of an item that the stream closed.
 
     If the arguments are incomplete JSON and no event contained their complete value, more text may follow, so the call
-    stays open. A call that the provider executes closes in any case.
+    stays open. It also stays open if the beginning of its arguments may be put back at the end of the response. A call
+    that the provider executes closes in any case.
     """
     call = item.call
     if call is None or call.outcome is not None or call.dropped:
@@ -342,6 +331,8 @@ def end_call(choice: Choice, item: Item) -> None:
     settle_text(choice, item, ended=True)
     goes_on = not item.valued and call.text.unfinished and not call.custom and not ends_whole(call)
     if goes_on and not call.provider_executed:
+        return
+    if with_beginning(call, choice.shared.settings.tools) is not None:
         return
     if not call.custom and call.text.has_no_arguments():
         unwrap(choice, call)

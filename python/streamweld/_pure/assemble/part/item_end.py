@@ -22,7 +22,7 @@ __all__ = ["end_item", "end_items"]
 def end_item(state: Choice, item: Item, encrypted_content: str | None, metadata: str | None) -> None:
     """End an item and close its parts or its call, because the stream closed the item."""
     if item.first is not None:
-        decide(state, item, Address(item.item_id))
+        decide(state, item, Address(item.item_id), closed=True)
     state.item_index.close(item)
     if item.kind == "call":
         if item.call is not None:
@@ -45,7 +45,7 @@ def end_items(state: Choice, *, ended: bool) -> None:
             report_unfinished_repetitions(state, item)
     for item in state.item_index.opened():
         if item.first is not None:
-            decide(state, item, Address(item.item_id))
+            decide(state, item, Address(item.item_id), closed=False)
         state.item_index.close(item)
         if item.kind == "call":
             settle_text(state, item, ended=ended)

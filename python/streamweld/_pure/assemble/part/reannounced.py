@@ -3,8 +3,9 @@
 - If the earlier call is still open, the announcement means the same call: its ids become aliases, and its text goes
   through the argument rules. An overflow (A8) is a second call.
 - If the earlier call is closed, the new text is collected without events until the item closes or the choice ends. A
-  first call without text gets this text. The announcement means the same call if no new text arrived, or if the names
-  and arguments are equal. In every other case, the announcement means a second call.
+  first call without text gets this text, and so does a first call with unfinished arguments that the text continues or
+  repeats. The announcement means the same call if no new text arrived, or if the names and arguments are equal. In
+  every other case, the announcement means a second call.
 
 An event with the same id but another name always belongs to a second call, unless it closes an open call with that
 name.
@@ -23,13 +24,13 @@ from streamweld._pure.assemble.part.item_call import (
     report_conflict,
     settle_text,
 )
+from streamweld._pure.model.delta import Address
 
 if TYPE_CHECKING:
     from streamweld._pure.assemble.choice import Choice
     from streamweld._pure.assemble.part.call import Call
     from streamweld._pure.assemble.part.item import Item
     from streamweld._pure.assemble.resolve.item_index import ItemIndex
-    from streamweld._pure.model.delta import Address
 
 __all__ = ["decide", "is_another", "is_close_under_another_id", "is_closed", "is_own_close", "rename_call"]
 __all__ += ["begin_reannounced", "report_reannounced"]
@@ -115,17 +116,22 @@ def begin_reannounced(
     begin_call(choice, item, address, custom=custom, provider_executed=provider_executed, hidden=True)
 
 
-def decide(choice: Choice, item: Item, address: Address) -> None:
+def decide(choice: Choice, item: Item, address: Address, *, closed: bool) -> None:
     """Decide whether an item that announced an earlier call again contains the same call or another one.
 
-    Called when the item closes or the choice ends.
+    Called when the item closes (`closed`) or the choice ends. At the end of the choice, `close_calls` closes the calls.
     """
     first, call = item.first, item.call
     if first is None or call is None or first.call is None:
         return
     item.first = None
-    settle_text(choice, item, ended=True)
     earlier = first.call
+    if item.snapshot is None and _goes_on(choice, first, earlier, item, call):
+        item.alias_of = first
+        if closed:
+            end_call(choice, first)
+        return
+    settle_text(choice, item, ended=True)
     empty = not call.text.data if call.custom else call.text.has_no_arguments()
     if not empty and earlier.outcome is None and earlier.text.is_blank():
         # The first call has no text yet, so it gets this text.
@@ -133,16 +139,49 @@ def decide(choice: Choice, item: Item, address: Address) -> None:
         call_events.publish(choice, earlier)
         item.alias_of = first
         report_reannounced(choice, first, address)
-        end_call(choice, first)
+        if closed:
+            end_call(choice, first)
         return
     if empty or (call.name in ("", earlier.name) and _same(earlier, call)):
         item.alias_of = first
         report_reannounced(choice, first, address)
         return
     call.dropped = False
+    if earlier.outcome is None:
+        call.first = earlier  # the earlier call closes later and keeps its id
     name_call(choice, call, earlier.name)
     call_events.show_start(choice, call)
     call_events.publish(choice, call)
+
+
+def _goes_on(choice: Choice, first: Item, earlier: Call, item: Item, later: Call) -> bool:
+    """Give the text of a later item to an earlier call with unfinished arguments if the text continues or repeats them.
+    Return False if it does not.
+
+    Some gateways send every fragment in an item of its own. The rules A2 to A8 do not apply to a whole item.
+    """
+    piece, text = bytes(later.text.data), earlier.text
+    if earlier.outcome is not None or earlier.custom or text.empty or not text.unfinished:
+        return False
+    if not piece or later.name not in ("", earlier.name):
+        return False
+    if any(call.joiner.held or call.merge is not None or call.text.overflow for call in (earlier, later)):
+        return False
+    goes_on = text.accepts(piece)
+    if not goes_on and (not piece.startswith(text.data) or later.text.automaton.verdict == "broken"):
+        return False
+    # The text was counted when the later item received it.
+    size = text.size + later.text.size
+    if goes_on:
+        text.append(piece)
+    else:
+        text.replace(piece)
+        choice.shared.out.diagnose("args_restart", earlier.part)
+    choice.shared.count_arguments(size, text.size)
+    call_events.reset(choice, earlier)
+    call_events.publish(choice, earlier)
+    report_reannounced(choice, first, Address(item.item_id, index=item.index))
+    return True
 
 
 def _same(one: Call, other: Call) -> bool:

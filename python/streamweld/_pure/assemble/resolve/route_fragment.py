@@ -457,7 +457,10 @@ def take_name(choice: Choice, call: Call, name: str, progress: Progress) -> None
         choice.joins_names = True
         choice.shared.check_name(call.name)
         choice.shared.out.mark_misread("name_in_pieces")  # clients concatenate all pieces, or use only the last
-        choice.shared.out.diagnose("name_joined", call.part, name)
+        # A name that begins like a tool's name is checked against the tool list when it is complete.
+        call.doubtful_piece = name if choice.shared.settings.tools.begins(call.name) else None
+        if call.doubtful_piece is None:
+            choice.shared.out.diagnose("name_joined", call.part, name)
     elif relation == "other" and not call.name_conflict_reported:
         call.name_conflict_reported = True
         choice.shared.out.diagnose("name_conflict", call.part, name)

@@ -24,6 +24,7 @@ from streamweld._pure.dialect.anthropic.fields import (
 from streamweld._pure.dialect.upstream_error import (
     ErrorFields,
     is_bare,
+    is_blank_error,
     is_notice,
     is_stated,
     read_error,
@@ -85,7 +86,7 @@ class AnthropicDecoder:
             return False
         if type_of(value) in ("message", "error") or _reports_error(value):
             return True
-        return value.get("error") is not None
+        return not is_blank_error(value.get("error"))
 
     @staticmethod
     def may_be_json_line(value: object) -> bool:  # noqa: ARG004
@@ -131,7 +132,11 @@ class AnthropicDecoder:
             kind == "error"
             or event == "error"
             or (kind not in EVENTS and is_stated(value.get("error")))
-            or (kind not in EVENTS and not is_notice(event) and (value.get("error") or _reports_error(value)))
+            or (
+                kind not in EVENTS
+                and not is_notice(event)
+                and (not is_blank_error(value.get("error")) or _reports_error(value))
+            )
         ):
             error = value.get("error")
             if event != "error":  # clients raise only if the event's name is `error`

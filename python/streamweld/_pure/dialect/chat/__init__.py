@@ -12,11 +12,18 @@ from streamweld._pure.dialect.anomalies import Anomalies
 from streamweld._pure.dialect.chat.anomalies import is_read
 from streamweld._pure.dialect.chat.calls import CallReader, call_members, is_numbered
 from streamweld._pure.dialect.chat.choice import ChoiceReader, Chunk, Tools, is_completion
-from streamweld._pure.dialect.chat.error import find_error, holds_chunk, is_error_body, reports_error, value_error
+from streamweld._pure.dialect.chat.error import (
+    find_error,
+    has_error,
+    holds_chunk,
+    is_error_body,
+    reports_error,
+    value_error,
+)
 from streamweld._pure.dialect.chat.metadata import CHUNK_FIELDS, ChunkMembers
 from streamweld._pure.dialect.chat.readers import check_chunk, lacks_object
 from streamweld._pure.dialect.chat.usage import read_usage_member
-from streamweld._pure.dialect.upstream_error import ErrorFields, text_error
+from streamweld._pure.dialect.upstream_error import ErrorFields, is_blank_error, is_raised_by_clients, text_error
 from streamweld._pure.json.kinds import integer, is_array, is_object
 from streamweld._pure.json.members import as_object, leftovers
 from streamweld._pure.model.unmodelled import ChunkFacts
@@ -69,7 +76,7 @@ class ChatDecoder:
             return True
         choices = value.get("choices")
         if not is_array(choices):
-            return value.get("error") is not None
+            return has_error(value)
         if any(is_object(item) and "message" in item and item.get("delta") is None for item in choices):
             return True
         return is_completion(value)
@@ -106,7 +113,7 @@ class ChatDecoder:
         """Return whether the value is a chunk with an empty list of choices, no calls, and no error."""
         if not is_object(value) or value.get("choices") != [] or call_members(value):
             return False
-        return value.get("error") is None and value.get("object") != "error" and not reports_error(value)
+        return is_blank_error(value.get("error")) and value.get("object") != "error" and not reports_error(value)
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
         """Decode a JSON payload. `recovered`: whether the payload follows a broken document."""
@@ -125,6 +132,8 @@ class ChatDecoder:
             error = find_error(payload, chunk, chunk_path, event)
         outer = call_members(chunk)
         if "choices" in chunk or "usage" in chunk or outer:
+            if error is None and is_raised_by_clients(value.get("error")):
+                notes.mark_misread("empty_error")
             if chunk is not value:
                 notes.mark_misread("envelope")  # clients look for `choices` at the top level
             changed_fields = self._members.changed_fields(payload, chunk_path, chunk, CHUNK_FIELDS | outer)

@@ -34,6 +34,7 @@ from streamweld._pure.dialect.chat.reasoning import ReasoningReader, SoFar, Spli
 from streamweld._pure.dialect.chat.side_calls import SideCalls
 from streamweld._pure.dialect.chat.usage import read_usage_member
 from streamweld._pure.dialect.think_tags import NOTHING, ThinkSplitter, split_whole
+from streamweld._pure.dialect.upstream_error import is_blank_error
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object, leftovers
 from streamweld._pure.model.finish_words import meaning
@@ -273,8 +274,10 @@ class ChoiceReader:
             self._compare_others(chunk, item, path, others, reads_message=is_read)
         left = as_object(pending_metadata.members)
         has_lists = delta is not None and any(_is_own_list(delta.get(name)) for name in _OWN_LISTS)
-        if (left is not None or has_lists) and error is None:
-            self._tools.out.keep(ChoiceEnd(self.index))
+        finishes = reason is not None
+        if (left is not None or has_lists or (finishes and chunk.changed_fields)) and error is None:
+            has_logprobs = finishes and "logprobs" in pending_metadata.members
+            self._tools.out.keep(ChoiceEnd(self.index, finishes, has_logprobs))
         if left is not None:
             self._assembler.choice_metadata(self.index, left)
         read_usage_member(payload, item, path, notes, self._assembler)
@@ -751,7 +754,7 @@ def is_legacy(item: Mapping[str, Any]) -> bool:
 def is_completion(value: Mapping[str, Any]) -> bool:
     """Return whether every choice is a legacy Completions choice with a finish reason."""
     choices = value.get("choices")
-    if not is_array(choices) or not choices or value.get("error") is not None:
+    if not is_array(choices) or not choices or not is_blank_error(value.get("error")):
         return False
     reasons = [item.get("finish_reason") for item in choices if is_object(item) and is_legacy(item)]
     return len(reasons) == len(choices) and all(isinstance(reason, str) and reason.strip() for reason in reasons)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.upstream_error import (
     is_bare,
+    is_blank_error,
     is_notice,
     is_stated,
     read_error,
@@ -29,11 +30,17 @@ def find_error(payload: Payload, value: Mapping[str, Any], path: Path, event: st
     error = value.get("error")
     if is_notice(event) and "choices" not in value and "usage" not in value and not is_stated(error):
         return None
-    if error is not None and not (_is_empty_value(error) and _brings_chunk(value)):
+    if has_error(value):
         return read_error(payload, (*path, "error"), error)
     if value.get("object") == "error" or event == "error":
         return read_error(payload, path, value)
     return read_error(payload, path, value) if reports_error(value) else None
+
+
+def has_error(value: Mapping[str, Any]) -> bool:
+    """Return whether the object has an `error` member. A blank value is ignored next to a chunk."""
+    error = value.get("error")
+    return error is not None and not (is_blank_error(error) and _brings_chunk(value))
 
 
 def is_error_body(value: Mapping[str, Any]) -> bool:
@@ -44,10 +51,10 @@ def is_error_body(value: Mapping[str, Any]) -> bool:
 
 
 def read_choice_error(payload: Payload, value: Mapping[str, Any], path: Path) -> ErrorFields | None:
-    """Return the `error` of a choice or its delta, or None if its value is empty, such as `""` or `{}`."""
+    """Return the error in `error` of a choice or its delta, or None if the value is blank, such as `""` or `{}`."""
     for holder, here in ((value, path), (value.get("delta"), (*path, "delta"))):
         error = holder.get("error") if is_object(holder) else None
-        if not _is_empty_value(error):
+        if not is_blank_error(error):
             return read_error(payload, (*here, "error"), error)
     return None
 
@@ -70,13 +77,6 @@ def reports_error(value: Mapping[str, Any]) -> bool:
         return False
     # A `message` object with a type and without a code belongs to an event of another dialect (`message_start`).
     return value.get("code") is not None or (kind is not None and not is_object(message))
-
-
-def _is_empty_value(error: object) -> bool:
-    """Return whether the value is null, or an empty value that gateways send instead: `""`, `false`, `0`, `{}`,
-    `[]`.
-    """
-    return not error
 
 
 def _brings_chunk(value: Mapping[str, Any]) -> bool:

@@ -21,7 +21,14 @@ from streamweld._pure.dialect.gemini.spec_tables import (
     read_usage,
     seconds,
 )
-from streamweld._pure.dialect.upstream_error import ErrorFields, is_bare, read_error, reports_failure, text_error
+from streamweld._pure.dialect.upstream_error import (
+    ErrorFields,
+    is_bare,
+    is_blank_error,
+    read_error,
+    reports_failure,
+    text_error,
+)
 from streamweld._pure.json.kinds import integer, is_array, is_object
 from streamweld._pure.json.members import Raw, as_object, leftovers, may_remember
 from streamweld._pure.json.scanner import parse
@@ -58,7 +65,7 @@ class GeminiDecoder:
     @staticmethod
     def is_body(value: object) -> bool:
         """Return whether a payload outside an event stream is a complete response body, or an error in place of one."""
-        return is_object(value) and (_ends(value) or value.get("error") is not None or _reports_error(value))
+        return is_object(value) and (_ends(value) or _has_error(value, used=_is_chunk(value)) or _reports_error(value))
 
     @staticmethod
     def may_be_json_line(value: object) -> bool:
@@ -67,7 +74,7 @@ class GeminiDecoder:
 
         Early Gemini models put a finish reason into every chunk.
         """
-        return is_object(value) and value.get("error") is None and not _reports_error(value)
+        return is_object(value) and not _has_error(value, used=_is_chunk(value)) and not _reports_error(value)
 
     @staticmethod
     def is_error_body(value: object) -> bool:
@@ -89,7 +96,7 @@ class GeminiDecoder:
         """Return whether the value is a chunk that has no candidates, no feedback, and no error."""
         if not is_object(value) or not _is_chunk(value):
             return False
-        return not (value.get("candidates") or _feedback(value)) and value.get("error") is None
+        return not (value.get("candidates") or _feedback(value)) and is_blank_error(value.get("error"))
 
     def decode(self, payload: Payload, event: str, *, recovered: bool = False) -> None:
         """Decode a JSON payload, which is a chunk or a list of chunks."""
@@ -316,13 +323,19 @@ def _find_error(
 ) -> ErrorFields | None:
     """Return the error in a payload object, or None. `used`: whether the object is a chunk."""
     holder: object = value.get("error")
-    if holder is not None and not (used and not holder):
+    if _has_error(value, used=used):
         path = (*path, "error")
     elif not used and (event == "error" or _reports_error(value)):
         holder = value
     else:
         return None
     return read_error(payload, path, holder)
+
+
+def _has_error(value: Mapping[str, Any], *, used: bool) -> bool:
+    """Return whether the object has an `error` member. A blank value is ignored in a chunk (`used`)."""
+    error = value.get("error")
+    return error is not None and not (used and is_blank_error(error))
 
 
 def _reports_error(value: Mapping[str, Any]) -> bool:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from streamweld._pure.dialect.anomalies import Anomalies
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Path, Payload
+    from streamweld._pure.model.output import Output
 
 _MAX_STEPS = 127  # maximum length of a path, one less than the maximum depth of JSON text
 
@@ -30,11 +31,23 @@ _MAX_STEPS = 127  # maximum length of a path, one less than the maximum depth of
 class CallReader:
     """Decodes the calls of one candidate."""
 
-    __slots__ = ("_address", "_assembler", "_choice", "_others", "_partial", "_waiting", "failed")
+    __slots__ = (
+        "_address",
+        "_assembler",
+        "_choice",
+        "_others",
+        "_out",
+        "_partial",
+        "_placeholder_reported",
+        "_waiting",
+        "failed",
+    )
 
-    def __init__(self, choice: int, assembler: Assembler) -> None:
+    def __init__(self, choice: int, assembler: Assembler, out: Output) -> None:
         self._choice = choice
         self._assembler = assembler
+        self._out = out
+        self._placeholder_reported = False
         self._address: Address | None = None  # address of the active call
         # Whether the active call ended without arguments. If so, a part that contains only arguments continues the
         # call.
@@ -80,9 +93,9 @@ class CallReader:
         arguments = _arguments(payload, call, path, member)
         if (payload.raw(*path, "args") or "").startswith('"{'):
             notes.mark_misread("args_text")  # google-genai raises unless the arguments are an object
-        if name is None and identity is None and arguments is None and not is_array(partial):
-            if metadata is not None:
-                self._assembler.choice_metadata(self._choice, metadata)
+        has_arguments = arguments is not None and bool(call.get(member))
+        if not (name or identity or has_arguments or is_array(partial) or _misses_arguments(part, call)):
+            self._placeholder(metadata, notes)
             return
         address = Address(call_id=identity, index=position)
         if not goes_on and not is_array(partial) and (arguments is not None or name is None or self.failed):
@@ -104,6 +117,15 @@ class CallReader:
         self._more(payload, partial, path, None, notes)
         if not goes_on and not self._waiting:
             self._end()
+
+    def _placeholder(self, metadata: str | None, notes: Anomalies) -> None:
+        """Keep the extra members of a call without content. Some gateways write every member of a part."""
+        notes.mark_misread("empty_entry")  # clients read a call without a name
+        if metadata is not None:
+            self._assembler.choice_metadata(self._choice, metadata)
+        if not self._placeholder_reported:
+            self._placeholder_reported = True
+            self._out.diagnose("call_placeholder")
 
     def _continue(self, address: Address, arguments: str | None, notes: Anomalies) -> None:
         """Add the arguments from a part without a name to the preceding call."""

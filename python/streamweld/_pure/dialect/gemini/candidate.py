@@ -53,7 +53,7 @@ class Candidate:
         self._index = index
         self._assembler = assembler
         self._out = out
-        self._calls = CallReader(index, assembler)
+        self._calls = CallReader(index, assembler, out)
         self._sources = SourceReader(index, assembler)
         self._part_count = 0  # number of parts that have arrived
         self._open: tuple[ItemKind, Address] | None = None  # kind and address of the open text part

@@ -35,9 +35,17 @@ from streamweld._pure.dialect.responses.spec_tables import (
     TEXT_VALUES,
     is_read,
     is_read_of_response,
+    is_read_unwrapped,
 )
 from streamweld._pure.dialect.responses.text import TextReader
-from streamweld._pure.dialect.upstream_error import ErrorFields, is_bare, read_error, reports_failure, text_error
+from streamweld._pure.dialect.upstream_error import (
+    ErrorFields,
+    is_bare,
+    is_blank_error,
+    read_error,
+    reports_failure,
+    text_error,
+)
 from streamweld._pure.dialect.usage_counts import read_counts
 from streamweld._pure.json.kinds import integer, is_array, is_object
 from streamweld._pure.json.members import as_object
@@ -57,6 +65,16 @@ _REMEMBERED = 64  # maximum number of response members to compare between start 
 _USUAL = "max_output_tokens"  # the reason that the status `incomplete` implies
 _NO_REASON = "failed"  # message of an error for which the upstream gave no reason
 _UNSUCCESSFUL = frozenset({"length", "content_filter", "error", "other"})
+_UNWRAPPED_FIELDS = RESPONSE_FIELDS | EVENT_FIELDS
+
+
+@dataclass(slots=True, frozen=True)
+class _Response:
+    """A response, the path to it in its payload, and the members that are not kept as metadata."""
+
+    members: dict[str, Any]
+    path: Path
+    modelled: frozenset[str]
 
 
 @dataclass(slots=True, frozen=True)
@@ -116,7 +134,7 @@ class ResponsesDecoder:
             return False
         if value.get("object") == "response":
             return value.get("status") not in ("queued", "in_progress")
-        return value.get("error") is not None or ResponsesDecoder.is_error_body(value)
+        return not is_blank_error(value.get("error")) or ResponsesDecoder.is_error_body(value)
 
     @staticmethod
     def may_be_json_line(value: object) -> bool:  # noqa: ARG004
@@ -167,6 +185,9 @@ class ResponsesDecoder:
             return
         reader = self._reader(payload, kind)
         error = _find_error(payload, value, kind, event)
+        if error is not None and _is_unwrapped(kind, value) and kind in TERMINALS:
+            self._end(value, reader, with_output=not recovered, error=error)
+            return
         if error is not None:
             self._error(error, payload.text, reader.notes)
             return
@@ -206,7 +227,8 @@ class ResponsesDecoder:
     # Events
 
     def _reader(self, payload: Payload, kind: str) -> Reader:
-        notes = Anomalies(self._out, self._assembler, payload, (), is_read)
+        is_member_read = is_read_unwrapped if _is_unwrapped(kind, payload.value) else is_read
+        notes = Anomalies(self._out, self._assembler, payload, (), is_member_read)
         return Reader(payload, notes, self._out, self._max_index, kind, self._tools)
 
     def _recovered(self, event: dict[str, Any], reader: Reader) -> bool:
@@ -272,14 +294,15 @@ class ResponsesDecoder:
         return True
 
     def _opening(self, event: dict[str, Any], reader: Reader) -> bool:
-        response = reader.notes.an_object(event, (), "response")
+        response = _response(event, reader)
         if response is not None:
-            if self._restarts and self._is_another(response):
+            # The id next to the type may be the id of the event, so it does not show that the response was restarted.
+            if response.path and self._restarts and self._is_another(response.members):
                 self._begin_again()
             if self._out.on_request_tools is not None:
-                self._out.on_request_tools(response.get("tools"))
-            self._start(response, ("response",), reader)
-            self._usage(response, ("response",), reader)
+                self._out.on_request_tools(response.members.get("tools"))
+            self._start(response, reader)
+            self._usage(response, reader)
         return True
 
     def _terminal(self, event: dict[str, Any], reader: Reader) -> bool:
@@ -306,110 +329,112 @@ class ResponsesDecoder:
 
     def _body(self, payload: Payload, value: dict[str, Any]) -> None:
         """Decode a response that was sent as one document. The response may be complete or in progress."""
-        path: Path = ()
-        notes = Anomalies(self._out, self._assembler, payload, path, is_read_of_response)
+        notes = Anomalies(self._out, self._assembler, payload, (), is_read_of_response)
         reader = Reader(payload, notes, self._out, self._max_index, "", self._tools)
+        response = _Response(value, (), RESPONSE_FIELDS)
         status = value.get("status")
-        self._start(value, path, reader)
-        self._output(value, path, reader)
+        self._start(response, reader)
+        self._output(response, reader)
         if not isinstance(status, str):
             status = "completed"  # some gateways omit the status
         if _is_final(status):
-            self._conclude(value, path, reader, status, {}, is_whole=True)
+            self._conclude(response, reader, status, {}, is_whole=True)
         else:
-            self._usage(value, path, reader)
+            self._usage(response, reader)
             notes.report()
 
-    def _end(self, event: dict[str, Any], reader: Reader, *, with_output: bool) -> None:
-        """Handle a terminal event.
+    def _end(
+        self, event: dict[str, Any], reader: Reader, *, with_output: bool, error: ErrorFields | None = None
+    ) -> None:
+        """Handle a terminal event. `error`: the error next to its type.
 
         The status of the response takes precedence over the type of the event (`response.done`).
         """
-        response = reader.notes.an_object(event, (), "response") or {}
-        status = response.get("status")
+        response = _response(event, reader) or _Response({}, ("response",), RESPONSE_FIELDS)
+        status = response.members.get("status")
         if not isinstance(status, str) or not _is_final(status):
             status = TERMINALS[reader.kind]
         if with_output:
-            if response:
-                self._start(response, ("response",), reader)
-            self._output(response, ("response",), reader)
-        enclosing = reader.extra_fields(event, (), EVENT_FIELDS)
-        self._conclude(response, ("response",), reader, status, enclosing, is_whole=False)
+            if response.members:
+                self._start(response, reader)
+            self._output(response, reader)
+        enclosing = reader.extra_fields(event, (), EVENT_FIELDS) if response.path else {}
+        self._conclude(response, reader, status, enclosing, is_whole=False, error=error)
 
-    def _start(self, response: Mapping[str, Any], path: Path, reader: Reader) -> None:
-        """Emit the start event of the response when an event first identifies the response. Later events add the fields
-        that the start event lacked.
+    def _start(self, response: _Response, reader: Reader) -> None:
+        """Emit the response's start event from the first event that identifies the response, or add what that lacked.
 
         In a resumed stream, the terminal event may be the first event that identifies the response.
         """
-        created = response.get("created_at")
+        members, path = response.members, response.path
+        created = members.get("created_at")
         if self._start_members is not None:
             number = None if isinstance(created, str) else integer(created)
-            self._assembler.complete_start(response.get("id"), response.get("model"), number)
+            self._assembler.complete_start(members.get("id"), members.get("model"), number)
             return
-        members = reader.extra_fields(response, path, RESPONSE_FIELDS)
-        model = reader.text(response, path, "model")
-        identity = reader.identity(response, path, "id")
-        if identity is None and not model and created is None and not members:
+        extra = reader.extra_fields(members, path, response.modelled)
+        model = reader.text(members, path, "model")
+        identity = reader.identity(members, path, "id")
+        if identity is None and not model and created is None and not extra:
             return
-        self._start_members = dict(list(members.items())[:_REMEMBERED])
+        self._start_members = dict(list(extra.items())[:_REMEMBERED])
         self._assembler.started(
             identity,
             reader.notes.clean(model) if model else None,
             None if isinstance(created, str) else integer(created),
-            as_object(members),
+            as_object(extra),
         )
 
-    def _output(self, response: Mapping[str, Any], path: Path, reader: Reader) -> None:
-        output = response.get("output")
+    def _output(self, response: _Response, reader: Reader) -> None:
+        output = response.members.get("output")
+        path = (*response.path, "output")
         if is_array(output):
-            self._items.restate(output, (*path, "output"), reader)
+            self._items.restate(output, path, reader)
         elif output is not None:
-            reader.notes.shape((*path, "output"))
-        self._text.top_level(response, reader)
+            reader.notes.shape(path)
+        self._text.top_level(response.members, reader)
 
-    def _usage(self, response: Mapping[str, Any], path: Path, reader: Reader) -> None:
-        usage = reader.notes.an_object(response, path, "usage")
+    def _usage(self, response: _Response, reader: Reader) -> None:
+        usage = reader.notes.an_object(response.members, response.path, "usage")
         if usage is not None:
-            self._assembler.merge_usage(read_counts(usage, reader.payload.raw(*path, "usage"), COUNTS))
+            raw = reader.payload.raw(*response.path, "usage")
+            self._assembler.merge_usage(read_counts(usage, raw, COUNTS))
 
     def _conclude(
         self,
-        response: Mapping[str, Any],
-        path: Path,
+        response: _Response,
         reader: Reader,
         status: str,
         enclosing: Raw,
         *,
         is_whole: bool,
+        error: ErrorFields | None = None,
     ) -> None:
         """Emit the usage, the changed members of the response, and the finish reason or error.
 
         `is_whole`: whether the response was sent as one document, so that no event follows.
         """
-        self._usage(response, path, reader)
+        self._usage(response, reader)
         start_members = self._start_members or {}
-        members = {
-            k: raw
-            for k, raw in reader.extra_fields(response, path, RESPONSE_FIELDS).items()
-            if start_members.get(k) != raw
-        }
-        details = reader.notes.an_object(response, path, "incomplete_details")
+        extra = reader.extra_fields(response.members, response.path, response.modelled)
+        members = {k: raw for k, raw in extra.items() if start_members.get(k) != raw}
+        details = reader.notes.an_object(response.members, response.path, "incomplete_details")
         if details is not None:
-            members["incomplete_details"] = reader.payload.raw(*path, "incomplete_details") or "null"
+            members["incomplete_details"] = reader.payload.raw(*response.path, "incomplete_details") or "null"
             status = _worse(status, details.get("reason"))
         self._audio.leave()
         left = as_object({**members, **enclosing})
         if left is not None:
             self._assembler.choice_metadata(0, left)
-        if status == "failed" and not response.get("error") and not is_whole:
+        error = error or _response_error(response, reader)
+        if status == "failed" and error is None and not is_whole:
             out = self._out
             reader.notes.report()
             self._unexplained = _Failure(reader.payload.text, out.offset, out.ordinal, out.event_type, out.payload)
             return
         self.ended = True
-        if status == "failed" or response.get("error"):
-            self._error(_failure(reader.payload, response, path), reader.payload.text, reader.notes)
+        if status == "failed" or error is not None:
+            self._error(error or ErrorFields(None, None, _NO_REASON), reader.payload.text, reader.notes)
             return
         reader.notes.report()
         self._assembler.finish(0, status)
@@ -447,7 +472,7 @@ class ResponsesDecoder:
     def _no_object(self, payload: Payload, event: str) -> None:
         value = payload.value
         notes = Anomalies(self._out, self._assembler, payload, (), is_read)
-        if is_array(value) and value and is_object(value[0]) and value[0].get("error"):
+        if is_array(value) and value and is_object(value[0]) and not is_blank_error(value[0].get("error")):
             # Some gateways send an error object in an array.
             self._error(read_error(payload, (0, "error"), value[0]["error"]), payload.text, notes)
         elif event in ERRORS:
@@ -469,8 +494,8 @@ def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: st
     """
     error = value.get("error")
     is_named_error = kind in ERRORS or event in ERRORS
-    bare = kind in TERMINALS and "response" not in value
-    if error and (is_named_error or bare or not (kind.startswith("response.") or ":" in kind)):
+    bare = kind in TERMINALS and _is_unwrapped(kind, value)
+    if not is_blank_error(error) and (is_named_error or bare or not (kind.startswith("response.") or ":" in kind)):
         return read_error(payload, ("error",), error)
     if is_named_error or (bare and TERMINALS[kind] == "failed" and value.get("message") is not None):
         found = read_error(payload, (), value)
@@ -478,6 +503,22 @@ def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: st
         is_event = kind in ERRORS or kind in TERMINALS
         return ErrorFields(found.code, None if is_event else found.kind, found.message)
     return read_error(payload, (), value) if _reports_error(value) else None
+
+
+def _is_unwrapped(kind: str, event: Mapping[str, Any]) -> bool:
+    """Return whether an event that opens or ends a response has the members of the response next to its type.
+
+    Some gateways omit `response`.
+    """
+    return (kind in OPENINGS or kind in TERMINALS) and event.get("response") is None
+
+
+def _response(event: dict[str, Any], reader: Reader) -> _Response | None:
+    """Return the response in an event that opens or ends it, or None if `response` is not an object."""
+    if _is_unwrapped(reader.kind, event):
+        return _Response(event, (), _UNWRAPPED_FIELDS)
+    response = reader.notes.an_object(event, (), "response")
+    return None if response is None else _Response(response, ("response",), RESPONSE_FIELDS)
 
 
 def _reports_error(value: Mapping[str, Any]) -> bool:
@@ -510,9 +551,7 @@ def _worse(status: str, why: object) -> str:
     return why if status == "incomplete" and why != _USUAL else status
 
 
-def _failure(payload: Payload, response: Mapping[str, Any], path: Path) -> ErrorFields:
-    """Return the error of a failed response. If the response contains no error, the message is `failed`."""
-    error = response.get("error")
-    if error:
-        return read_error(payload, (*path, "error"), error)
-    return ErrorFields(None, None, _NO_REASON)
+def _response_error(response: _Response, reader: Reader) -> ErrorFields | None:
+    """Return the error of a response, or None."""
+    error = response.members.get("error")
+    return None if is_blank_error(error) else read_error(reader.payload, (*response.path, "error"), error)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from streamweld._pure.dialect.responses.spec_tables import ABSENT_IDS, TERMINALS
+from streamweld._pure.dialect.upstream_error import is_raised_by_clients
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.model.output import AddedItem, AddedPart
 
@@ -109,9 +110,9 @@ class Readers:
         self._parts = 0  # number of content parts in all items
 
     def event(self, kind: str, event: Mapping[str, Any]) -> None:
-        """Mark the event as misread if official clients would interpret it incorrectly, and store the values that these
-        clients store.
-        """
+        """Mark the event as misread if official clients would not interpret it correctly, and store what they store."""
+        if is_raised_by_clients(event.get("error")):
+            self._out.mark_misread("empty_error")
         if not _word(event, "type"):
             self._out.mark_misread("other_member")  # clients do not read the name of the event
         if self._opening == "none":

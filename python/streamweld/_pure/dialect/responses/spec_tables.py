@@ -138,6 +138,11 @@ def is_read(path: Path) -> bool:
     return _is_read(path, EVENT_FIELDS)
 
 
+def is_read_unwrapped(path: Path) -> bool:
+    """Return whether the decoder reads the member at `path` in an event that contains the members of the response."""
+    return is_read(path) or is_read_of_response(path)
+
+
 def is_read_of_response(path: Path) -> bool:
     """Return whether the decoder reads the member at `path` in a complete response."""
     if path[:1] == ("output",) and len(path) > 2:

@@ -182,16 +182,27 @@ class Chat:
                 self._choice(content.choice)
                 self._chunk(content.choice, delta)
         elif isinstance(content, ChoiceMembers):
-            self._members.record(content)
+            is_over = content.choice in self._context.passed.finished
+            self._members.record(content, finishes=content.finishes and not is_over)
         elif (
             isinstance(content, ChoiceEnd) and not self._context.cut
         ):  # nothing is written after the end of the response
-            if self._members.has_unwritten(content.choice):
-                self._choice(content.choice)
-            if self._members.has_unwritten(content.choice):
-                self._chunk(content.choice, "{}")
-            if self._members.is_lossy(content.choice):
-                self._context.losses.note("metadata")
+            self._write_members(content)
+
+    def _write_members(self, end: ChoiceEnd) -> None:
+        """Write the members of the source's chunk that were not written with its events.
+
+        No finish chunk will contain the members of a chunk whose finish reason is not written, because an earlier
+        finish reason of the choice has already passed through.
+        """
+        choice = end.choice
+        is_again = end.finishes and choice in self._context.passed.finished
+        if self._members.has_unwritten(choice) or (is_again and self._head.has_unwritten):
+            self._choice(choice)
+        if self._members.has_unwritten(choice) or (is_again and self._head.has_unwritten):
+            self._chunk(choice, "{}")
+        if self._members.is_lossy(choice) or (is_again and end.has_logprobs):
+            self._context.losses.note("metadata")
 
     def role(self, choice: int) -> bytes:
         """Return the chunk that opens a choice whose first chunk from the source lacks the role."""

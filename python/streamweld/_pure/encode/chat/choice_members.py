@@ -1,7 +1,7 @@
 """Stores unknown members of the choices and deltas of a source in the same dialect, so that they can be written.
 
 The members are written in the first output chunk for the source's chunk. Members that arrive with a finish reason are
-written in the output chunk with that finish reason.
+written in the output chunk with that finish reason, unless the finish reason of the choice has already passed through.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamweld._pure.encode.chat.list_indexes import ListIndexes
-from streamweld._pure.encode.common.extra_members import joined, members_text, writable
+from streamweld._pure.encode.common.extra_members import joined, members_text, merged, writable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,13 +33,19 @@ class OwnMembers:
         self._lists: dict[int, ListIndexes] = {}  # the lists in the deltas
         self._lossy: set[int] = set()  # choices with members in the current chunk that cannot be written
 
-    def record(self, content: ChoiceMembers) -> None:
-        """Store the members of a choice, which replace the members from the choice's previous chunk."""
+    def record(self, content: ChoiceMembers, *, finishes: bool) -> None:
+        """Store the members of a choice, which replace the members from the choice's previous chunk.
+
+        `finishes`: the finish reason of the choice in this chunk may be written later.
+        """
         own, delta = writable(content.members), self._indexed(content.choice, writable(content.delta))
         self._names[content.choice], self._delta_names[content.choice] = {*own, *delta}, {*delta}
         self._unwritten.pop(content.choice, None)
+        if finishes:
+            before, delta_before = self._finish.get(content.choice, ({}, {}))
+            own, delta = merged(before, own), merged(delta_before, delta)
         if own or delta:
-            (self._finish if content.finishes else self._unwritten)[content.choice] = own, delta
+            (self._finish if finishes else self._unwritten)[content.choice] = own, delta
 
     def _indexed(self, choice: int, members: Raw) -> Raw:
         """Return the members of a delta that can be written, with indexes in their lists."""

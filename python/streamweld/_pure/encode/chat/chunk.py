@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamweld._json import loads_raw
-from streamweld._pure.encode.common.extra_members import joined, size, writable
+from streamweld._pure.encode.common.extra_members import MAX_REPEATED_SIZE, joined, merged, size, writable
 from streamweld._pure.encode.common.writer import quoted
 from streamweld._pure.json.kinds import integer, is_object
 from streamweld._pure.json.scanner import replace_lone_surrogates
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["ChunkHead"]
 
 _UNKNOWN_MODEL: Final = "unknown"
-# Size, in bytes, above which the unknown members of a source chunk are not repeated. One source chunk may be rewritten
-# as many chunks, and otherwise each of them repeats the members.
-_MAX_REPEATED_SIZE: Final = 4096
 
 
 class ChunkHead:
@@ -35,9 +32,10 @@ class ChunkHead:
         self._started: ResponseStarted | None = None
         self._members: Raw = {}  # unknown members of the source's current chunk that are written in the next chunk
         self._names: frozenset[str] = frozenset()  # names of all unknown members of the source's current chunk
-        # Unknown members of the source's last chunk with a finish reason, and of its last chunk with token counts.
+        # Unknown members of the source's chunks with a finish reason, and of its last chunk with token counts.
         self._finish_members: Raw = {}
         self._usage_members: Raw = {}
+        self.has_unwritten = False  # whether no output chunk contains the unknown members of the current chunk
         self.usage_has_choice = False  # whether the last token counts came in a chunk with a choice
 
     def begin(self, started: ResponseStarted) -> None:
@@ -48,8 +46,9 @@ class ChunkHead:
         """Record the members of the source's current chunk."""
         self._members = writable(chunk.members)
         self._names = frozenset(self._members)
+        self.has_unwritten = bool(self._members) and not chunk.counts  # those of token counts are written with them
         if chunk.finishes:
-            self._finish_members = self._members
+            self._finish_members = merged(self._finish_members, self._members)
         if chunk.counts:
             self._usage_members = self._members
             self.usage_has_choice = chunk.has_choice
@@ -88,7 +87,8 @@ class ChunkHead:
                 f'"model":{quoted(model)}}}'
             )
         start = joined(self._start, self._members)
-        if size(self._members) > _MAX_REPEATED_SIZE:
+        self.has_unwritten = False
+        if size(self._members) > MAX_REPEATED_SIZE:
             written, self._members = self._members, {}
             if self._finish_members == written:
                 self._finish_members = {}

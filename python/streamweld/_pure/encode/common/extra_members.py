@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streamweld._pure.encode.common.writer import quoted, spliced
 from streamweld._pure.json.scanner import replace_lone_surrogates
@@ -12,7 +12,11 @@ if TYPE_CHECKING:
 
     from streamweld._pure.json.members import Raw
 
-__all__ = ["joined", "members_text", "size", "writable"]
+__all__ = ["MAX_REPEATED_SIZE", "joined", "members_text", "merged", "size", "writable"]
+
+# Size, in bytes, above which the unknown members of a source chunk are not repeated. One source chunk may be rewritten
+# as many chunks, and otherwise each of them repeats the members.
+MAX_REPEATED_SIZE: Final = 4096
 
 
 def joined(start: str, extra: Raw) -> str:
@@ -35,6 +39,11 @@ def writable(members: Mapping[str, str]) -> Raw:
         copied.pop(name_as_utf8, None)
         copied[name_as_utf8] = raw
     return copied
+
+
+def merged(before: Raw, members: Raw) -> Raw:
+    """Add members to those of earlier chunks, which are dropped if they exceed `MAX_REPEATED_SIZE`."""
+    return ({} if size(before) > MAX_REPEATED_SIZE else before) | members
 
 
 def size(extra: Raw) -> int:

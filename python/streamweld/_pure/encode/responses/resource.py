@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from streamweld._json import loads_raw
+from streamweld._pure.dialect.responses.spec_tables import EVENT_FIELDS, OPENINGS, RESPONSE_FIELDS, TERMINALS
 from streamweld._pure.encode.common.writer import compact_json, members, quoted
 from streamweld._pure.json.kinds import is_array, is_object
 
@@ -24,6 +25,7 @@ Status: TypeAlias = Literal["in_progress", "completed", "incomplete", "cancelled
 _NO_OUTPUT: Final[Mapping[int, str]] = {}
 _NO_ITEMS: Final[Mapping[int, Mapping[str, Any]]] = {}
 _OWN_MEMBERS: Final = ("id", "status", "output", "error", "incomplete_details")
+_ONLY_OF_EVENTS: Final = EVENT_FIELDS - RESPONSE_FIELDS
 _IDENTIFYING_MEMBERS: Final = ("type", "id", "call_id", "name", "arguments", "input")
 _BEFORE_OUTPUT: Final = {"previous_response_id": "null", "instructions": "null"}
 _REQUEST: Final = {
@@ -83,7 +85,13 @@ class Resource:
         except ValueError:
             return
         if is_object(event):
-            response: object = event if event.get("object") == "response" else event.get("response")
+            response: object = event.get("response")
+            kind = event.get("type")
+            if response is None and isinstance(kind, str) and (kind in OPENINGS or kind in TERMINALS):
+                # The members of the response are next to the type.
+                response = {name: value for name, value in event.items() if name not in _ONLY_OF_EVENTS} or None
+            elif event.get("object") == "response":
+                response = event
             if is_object(response):
                 self._sent = response
 

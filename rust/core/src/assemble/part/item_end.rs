@@ -21,7 +21,7 @@ pub fn end_item(
     encrypted_content: Option<&str>,
     metadata: Option<&str>,
 ) -> ParseResult {
-    decide(ctx, choice, item)?;
+    decide(ctx, choice, item, true)?;
     choice.item_index.close(item);
     match choice.item_index.get(item).map(|item| item.kind) {
         Some(ItemKind::Call) => {
@@ -61,7 +61,7 @@ pub fn end_items(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, ended: bool
         }
     }
     for item in choice.item_index.opened() {
-        decide(ctx, choice, item)?;
+        decide(ctx, choice, item, false)?;
         choice.item_index.close(item);
         match choice.item_index.get(item).map(|item| item.kind) {
             Some(ItemKind::Call) => settle_text(ctx, choice, item, ended)?,

@@ -148,9 +148,14 @@ pub fn begin_reannounced(
     Ok(())
 }
 
-/// Decides whether an item that announced an earlier call again contains the same call or another one. Called when the
-/// item closes or the choice ends.
-pub fn decide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
+/// Decides whether an item that announced an earlier call again contains the same call or another one. `closed`: the
+/// stream closed the item. Otherwise, the choice has ended, and `close_calls` closes the calls.
+pub fn decide(
+    ctx: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+    closed: bool,
+) -> ParseResult {
     let Some(record) = choice.item_index.get_mut(item) else {
         return Ok(());
     };
@@ -169,7 +174,11 @@ pub fn decide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -
         record.first = None;
     }
     if let Some(joint) = joint_of(choice, earlier, item, slot) {
-        return continue_call(ctx, choice, (item, first), (earlier, slot), joint);
+        continue_call(ctx, choice, (item, first), (earlier, slot), joint)?;
+        return match closed {
+            true => end_call(ctx, choice, first),
+            false => Ok(()),
+        };
     }
     settle_text(ctx, choice, item, true)?;
     let (Some(call), Some(before)) = (choice.get(slot), choice.get(earlier)) else {
@@ -185,7 +194,10 @@ pub fn decide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -
         call_events::publish(ctx.out, choice, earlier);
         inherit(choice, item, first);
         report_reannounced(ctx, choice, first, &address)?;
-        return end_call(ctx, choice, first);
+        return match closed {
+            true => end_call(ctx, choice, first),
+            false => Ok(()),
+        };
     }
     let (name, named) = (before.name.clone(), call.name.clone());
     let is_open = before.outcome.is_none();
@@ -271,8 +283,7 @@ fn continue_call(
     }
     call_events::publish(ctx.out, choice, earlier);
     inherit(choice, item, first);
-    report_reannounced(ctx, choice, first, &address)?;
-    end_call(ctx, choice, first)
+    report_reannounced(ctx, choice, first, &address)
 }
 
 fn inherit(choice: &mut Choice, item: usize, first: usize) {

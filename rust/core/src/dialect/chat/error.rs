@@ -38,16 +38,19 @@ impl<'a> UpstreamErrorFields<'a> {
         if event.is_some_and(is_notice) && !chunk.is_chunk() && !is_stated {
             return None;
         }
-        let has_chunk = || chunk.is_chunk() || holds_chunk(find(&chunk.other_members, "data"));
-        if let Some(error) =
-            present(chunk.error).filter(|raw| !(is_blank_error(*raw) && has_chunk()))
-        {
+        if let Some(error) = chunk.error.filter(|_| has_error(chunk)) {
             return Some(UpstreamErrorFields::of_value(error));
         }
         let named = event == Some("error") || is_string(chunk.object, "error");
         (named || reports_error(chunk))
             .then(|| UpstreamErrorFields::of_members(&chunk.other_members, whole))
     }
+}
+
+/// Returns true if the payload has an `error` member. A blank value next to a chunk is ignored.
+pub(crate) fn has_error(chunk: &Chunk<'_>) -> bool {
+    let has_chunk = || chunk.is_chunk() || holds_chunk(find(&chunk.other_members, "data"));
+    present(chunk.error).is_some_and(|raw| !(is_blank_error(raw) && has_chunk()))
 }
 
 /// Returns true if the body of a response reports an error, because it has a message with a code, or only a message.

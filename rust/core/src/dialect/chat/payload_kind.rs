@@ -1,6 +1,7 @@
 //! Classifies a document: a chunk in an envelope, an error in an array, a complete body, usable data, or a chunk
 //! without output.
 
+use crate::dialect::chat::error::has_error;
 use crate::dialect::chat::error::holds_chunk;
 use crate::dialect::chat::error::is_error_body;
 use crate::dialect::chat::error::reports_error;
@@ -17,7 +18,6 @@ use crate::json::Raw;
 use crate::json::members::Slot;
 use crate::json::members::find;
 use crate::json::members::is_string;
-use crate::json::members::present;
 use crate::json::members::string;
 
 /// A chunk and its JSON, taken from the member `data` of an envelope.
@@ -58,7 +58,7 @@ pub(crate) fn is_body(document: &Document<'_>) -> bool {
         return true;
     }
     let Some(TypedValue::Read(choices, _)) = &chunk.choices else {
-        return present(chunk.error).is_some();
+        return has_error(chunk);
     };
     let whole = choices.iter().any(|choice| match choice {
         TypedValue::Read(choice, _) => choice.message.is_some() && is_none(choice.delta.as_ref()),

@@ -217,6 +217,14 @@ impl Facts {
         matches!(self.kinds.get(name), Some(Kind::Terminal(_)))
     }
 
+    /// Returns true if an event with this name contains the response: it begins, updates or ends the response.
+    pub(crate) fn contains_response(&self, name: &str) -> bool {
+        matches!(
+            self.kinds.get(name),
+            Some(Kind::Opening | Kind::Terminal(_))
+        )
+    }
+
     /// Returns true if the id is neither blank nor a placeholder (`absent_ids`).
     pub(crate) fn is_id(&self, id: &str) -> bool {
         let trimmed = id.trim_matches(is_white);

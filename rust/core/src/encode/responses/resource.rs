@@ -3,6 +3,7 @@
 //! Members that repeat the request contain the API's default values, because a converter does not receive the request.
 
 use crate::dialect::responses::response::response_members;
+use crate::dialect::responses::spec_tables::FACTS;
 use crate::encode::common::compact_json::canonical;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::finish::EndingError;
@@ -187,10 +188,10 @@ impl SourceResponse {
         let Ok(Document::Object(event)) = document(&text, None) else {
             return None;
         };
-        let is_event = event
+        let is_of_response = event
             .string("type")
-            .is_some_and(|name| name.starts_with("response."));
-        if event.object("response").is_none() && is_event {
+            .is_some_and(|name| FACTS.contains_response(&name));
+        if event.present("response").is_none() && is_of_response {
             let mut text = String::new();
             for member in response_members(&event) {
                 text.push(if text.is_empty() { '{' } else { ',' });

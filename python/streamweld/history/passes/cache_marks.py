@@ -205,7 +205,7 @@ def _without(extra: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unmarked(part: Text | Media | Opaque, family: str) -> Any:
-    """Return a part of a result without its mark."""
+    """Return a part of a tool result without the part's cache mark."""
     known = part.extra and _is_foreign(part, family) and _ttl_of(part) is not None
     return copied(part, extra=_without(part.extra)) if known else part
 

@@ -820,7 +820,7 @@ impl Choice {
         }
     }
 
-    /// Returns how many of the first pieces contain no position at which a marker can begin.
+    /// Returns how many leading pieces contain no position at which a marker can begin.
     ///
     /// The pieces continue the part that was scanned last.
     fn plain_pieces(&self, text: &str, ends: &[usize], settings: &Settings) -> usize {

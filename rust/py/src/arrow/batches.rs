@@ -461,7 +461,7 @@ pub(crate) fn one(
         .map_err(|error| broken(py, &error))
 }
 
-/// Returns the exception for a fault. The failed row contains its message.
+/// Returns the exception for a fault. The row that failed contains the error message.
 fn exception<'py>(py: Python<'py>, fault: &Fault) -> PyResult<Bound<'py, PyAny>> {
     errors::exception(py, fault, Vec::new())
 }

@@ -501,7 +501,7 @@ class Blocks:
             self._queue.appendleft(following)
 
     def _is_over(self, block: Block) -> None:
-        """Mark a call as finished although it is not written."""
+        """Mark a call as finished even though the call is never written."""
         self._take_turn(block)
         self._go_on()
 

@@ -93,8 +93,8 @@ impl Body {
         (head, "}\n\n")
     }
 
-    /// Returns the prefix of the names of the events that open and close the part, and the member with the part's index
-    /// in its item. Returns `None` for a call.
+    /// Returns the prefix that the names of the part's opening and closing events share, and the name of the member
+    /// with the part's index in its item. Returns `None` for a call.
     pub(crate) fn around(&self) -> Option<(&'static str, &'static str)> {
         match self {
             Body::Call { .. } => None,

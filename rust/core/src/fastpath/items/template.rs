@@ -93,7 +93,7 @@ pub(crate) struct ItemAddress {
     pub(crate) sub: Option<i64>,
 }
 
-/// Maximum number of holes. All holes of a template have different kinds, and no dialect uses all kinds.
+/// Maximum number of holes. No two holes of a template are of the same kind, and no dialect uses every kind.
 const HOLES: usize = 4;
 
 /// Maximum length of an object in a hole, and its maximum depth.

@@ -174,7 +174,7 @@ class AiSdkPartsDecoder:
         """Handle the end of a `streamText` step.
 
         The step's finish reason becomes that of the stream only if no other part follows. The next step may reuse the
-        ids of the step's blocks.
+        block ids of this step.
         """
         self._usage(part, "usage")
         reason, metadata = self._reason_of(part)

@@ -208,7 +208,7 @@ impl AiSdkParts {
     }
 
     /// Handles the end of a `streamText` step. The step's finish reason becomes that of the stream only if no other
-    /// part follows. The next step may reuse the ids of the step's blocks.
+    /// part follows. The next step may reuse the block ids of this step.
     fn finish_step(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

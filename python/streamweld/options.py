@@ -574,7 +574,7 @@ def _properties(tools: dict[str, object]) -> dict[str, list[str]]:
     """Return the names of all parameters of each tool. Omit tools without a schema, and tools that may have others."""
     made: dict[str, list[str]] = {}
     for name, given in tools.items():
-        schema = cast("Mapping[str, object]", given) if isinstance(given, Mapping) else {}
+        schema: Mapping[str, object] = cast("Mapping[str, object]", given) if isinstance(given, Mapping) else {}
         properties = schema.get("properties")
         allows_others = schema.get("additionalProperties", False) is not False or not _COMBINED.isdisjoint(schema)
         if isinstance(properties, Mapping) and not allows_others:

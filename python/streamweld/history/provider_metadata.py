@@ -92,7 +92,7 @@ def cache_mark(given: Any) -> tuple[Mapping[str, Any], Mapping[str, Any], tuple[
     >>> cache_mark({"bedrock": {"cachePoint": {"type": "default"}, "x": 1}})
     ({'type': 'ephemeral'}, {'bedrock': {'x': 1}}, ('bedrock', 'cachePoint'))
     """
-    options = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+    options: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
     for issuer, name in _MARKS:
         sent = cast("Any", options.get(issuer))
         mark = cast("Mapping[str, Any]", sent).get(name) if isinstance(sent, Mapping) else None

@@ -252,7 +252,7 @@ class Assembler(ItemSurface, AttachedSurface):
 
     def end_reasoning(self, choice: int, signature: str | None, encrypted_content: str | None) -> None:
         """Close the open reasoning part of the choice with these attributes. If no reasoning part is open, or if the
-        attributes include encrypted content, add a reasoning part without text that has the attributes.
+        attributes include encrypted content, add a reasoning part that has the attributes but no text.
         """
         if not self._over:
             state = self._choice(choice)

@@ -32,8 +32,8 @@ _MIRRORED = 64  # maximum number of calls with which a call in `function_call` i
 _CANDIDATES = 8  # maximum number of unfinished calls that are tried for a fragment that does not identify its call
 
 
-# How a call relates to the other calls of its choice. `unclear`: the call does not repeat another call, but may be part
-# of one.
+# How a call relates to the other calls of its choice. `unclear`: the call does not repeat another call, but may be a
+# part of another call.
 CallComparison: TypeAlias = Literal["repeated", "own", "unclear"]
 
 
@@ -45,7 +45,7 @@ class FinishState:
     def __init__(self) -> None:
         self.raw: str | None = None
         self.reason: FinishReason | None = None  # the meaning of the finish reason
-        self.natural = False  # the received reason stands for any normal end, `stop` or `tool_calls`
+        self.natural = False  # the received reason can mean any normal end, `stop` or `tool_calls`
         self.repeated = False  # a second finish reason has already been reported
         self.concluded: FinishReason | None = None  # the reason in `Finished`; None until it is emitted
 
@@ -126,7 +126,7 @@ class Choice:
         self.metadata = RawMembers()
         self.message_seen = False
         self.closed = False  # the parts and calls of the choice have been closed
-        self.step = 0  # number of the first part in the current step
+        self.step = 0  # part number of the first part in the current step
         self.pending_parts: set[ItemPart] = set()  # the open parts of items that hold back text
 
     @property
@@ -268,8 +268,8 @@ class Choice:
     def compare(self, identity: str | None, name: str, arguments: bytes) -> CallComparison:
         """Compare a call that arrived outside a delta's `tool_calls` with the last calls of the choice.
 
-        If its arguments are only the beginning of another call's arguments, the call counts as a repetition, because
-        some gateways repeat there what they have sent so far.
+        A call whose arguments are only the beginning of another call's arguments counts as a repetition, because some
+        gateways repeat outside `tool_calls` the arguments that they have sent so far.
         """
         whole = is_whole(arguments)
         for call in reversed(self.calls[-_MIRRORED:]):

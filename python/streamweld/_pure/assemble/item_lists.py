@@ -73,10 +73,11 @@ def _list_of(choice: Choice, first: ListedPart, texts: Sequence[str], *, again: 
 
 
 def _same_text(choice: Choice, entry: ListedPart, address: Address, texts: Sequence[str]) -> Item | None:
-    """Return the item whose parts have exactly the text of the listed parts, even if its id differs from the listed id.
+    """Return the item whose parts have exactly the text of the listed parts, even if the item's id is not the listed
+    id.
 
-    Check the item at the listed index and the latest open item. Return None if neither has this text, or if both the
-    list and the item have only one part.
+    Check the item at the listed index and the latest open item. Return None if neither item has this text, or if both
+    the list and the item have only one part.
     """
     item_index = choice.item_index
     length = sum(map(len, texts))

@@ -364,7 +364,9 @@ class ItemSurface:
         text: str | None,
         metadata: str | None,
     ) -> None:
-        """Apply one part of a terminal list: close the streamed part that it repeats, or create a new part."""
+        """Apply one part of a terminal list. If the listed part repeats a streamed part, close the streamed part;
+        otherwise, create a new part.
+        """
         state = self._item_choice(choice)
         if state is None:
             return
@@ -466,7 +468,7 @@ class ItemSurface:
             set_whole_arguments(state, item, arguments)
 
     def call_paused(self, choice: int, address: Address) -> None:
-        """Record that a call will receive no more argument text, although its closing event has not arrived yet."""
+        """Record that a call will receive no more argument text, even though its closing event has not arrived."""
         state = self._item_choice(choice)
         if state is None:
             return
@@ -540,8 +542,8 @@ class ItemSurface:
         *,
         ending: CallEnding = CallEnding.WHOLE,
     ) -> None:
-        """Apply a call in a terminal list: complete and close the streamed call that it repeats, or create a new
-        call.
+        """Apply a call in a terminal list. If the listed call repeats a streamed call, complete and close the streamed
+        call; otherwise, create a new call.
         """
         state = self._item_choice(choice)
         if state is None:
@@ -593,8 +595,8 @@ def _whole(
     if call.outcome is None:
         call.ending = ending
         if ending is not CallEnding.WHOLE:
-            # Leave the call open, because a later event may complete it. If none does, the end of the response
-            # determines its state.
+            # Leave the call open, because a later event may complete it. If no event completes the call, the
+            # end of the response determines the state of the call.
             call.ended = ending is not CallEnding.CUT
             return
     end_item(state, item, None, None)

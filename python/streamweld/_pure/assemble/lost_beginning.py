@@ -45,7 +45,7 @@ def with_beginning(call: Call, tools: Tools) -> bytes | None:
 
 def restore_beginnings(choice: Choice) -> None:
     """Put back the beginnings that the arguments of open calls lack. Do nothing if the arguments of another call are
-    unfinished, because the text may be their end.
+    unfinished, because a text without its beginning may be the rest of those arguments.
     """
     calls = [call for call in choice.calls if not call.dropped]
     if any(call.text.unfinished and not call.empty for call in calls):

@@ -1,4 +1,4 @@
-"""Finds a member that may contain the arguments of a call, although no gateway is known to use that member.
+"""Finds a member that may contain the arguments of a call under a name that no gateway is known to use.
 
 A call with such a member and no other arguments is not dispatchable, because a tool that is called without its
 arguments may do something else. The code is the same for every dialect.

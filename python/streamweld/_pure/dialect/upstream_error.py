@@ -60,7 +60,8 @@ _OWN = (
 )  # fmt: skip
 _WRAPPED = (("Response", "Error"), ("data", "error"))  # objects in an envelope that are present only in an error
 _WORDS = ("message", "msg", "detail", "title", "errmsg", "err_msg", "reason", "httpMessage", "http_message")
-_SENTENCES = ("message", "msg", "errmsg", "err_msg")  # members whose text may be the error of a response that it ends
+# Members that may contain an error message, in an object that does not look like an error otherwise.
+_SENTENCES = ("message", "msg", "errmsg", "err_msg")
 _STATUSES = (
     "code", "statusCode", "status_code", "status", "originalStatusCode", "http_status", "httpStatus", "httpCode",
     "http_code",
@@ -153,8 +154,8 @@ def is_stated(error: object) -> bool:
 def is_blank_error(error: object) -> bool:
     """Return whether the value of `error` has no content.
 
-    It is null, or a value that gateways send in its place: `""`, `"0"`, `false`, `0`, `{}`, `[]`. Some gateways write
-    an object into every chunk whose members all have such values.
+    A value without content is null, or a value that gateways send instead of null: `""`, `"0"`, `false`, `0`, `{}`,
+    `[]`. Some gateways write into every chunk an object whose members all have such values.
     """
     if is_object(error):
         return all(map(_is_blank, error.values()))

@@ -129,7 +129,7 @@ class Splitter:
     def _skip_mark(self, data: bytes) -> int:
         """Return how many bytes at the start of the data belong to the byte order mark at the start of the stream.
 
-        The beginning of a mark that other bytes follow is the beginning of a line without a known field.
+        An incomplete byte order mark is the beginning of a line without a known field.
         """
         if self._mark is None:
             return 0

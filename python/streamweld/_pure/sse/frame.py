@@ -101,8 +101,9 @@ def as_bytes(data: object) -> bytes:
 def split_joined(value: bytes) -> tuple[bytes, bytes | None]:
     """Split the value of an event, id, or retry line from a data line that follows without a line ending.
 
-    In a correct stream, the value of these fields never contains the beginning of a data line with a document. A value
-    that contains it lacks a line ending. Return the value and, if a data line follows, its data.
+    In a correct stream, the value of these fields never contains the beginning of a data line with a document. If a
+    value contains the beginning of such a line, a line ending is missing. Return the value and, if a data line follows,
+    the data of that line.
     """
     found = _JOINED.search(value)
     if found is None:

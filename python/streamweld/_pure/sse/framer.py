@@ -5,8 +5,8 @@ ignored lines are dropped on arrival. Bytes of an event are stored once and neve
 
 Stray lines (only with `keep_stray`) have no known field, are not comments, and begin with `{`, `[` or `<` after spaces
 and tabs. All further lines without a known field up to the next blank line are stray lines, too.
- - They are joined and emitted at the blank line or at the end: before the frame of the block if they begin before its
-   data, otherwise after the frame, or instead of it if its data is empty.
+ - The stray lines are joined and emitted at the blank line or at the end. The stray payload and the frame of its block
+   are emitted in the order in which they began. If the data of the frame is empty, only the stray payload is emitted.
  - The first stray line is emitted immediately if it ends in `}` or `]` and the block has no data so far, because a
    document on one line, `[DONE]` and newline-delimited JSON are not followed by a blank line. The next stray line then
    counts as the first.
@@ -78,7 +78,7 @@ class Framer:
         # The bytes of a possible byte order mark. The value is None once the start of the input has been checked.
         self._bom: bytes | None = b""
         self._tail: bytes = b""  # last three bytes received, the maximum length of an incomplete UTF-8 sequence
-        self._after_cr: bool = False  # the last byte was a CR that ended a line; an LF that follows belongs to it
+        self._after_cr: bool = False  # the last byte was a CR; a following LF belongs to the same line ending
         # State of the unfinished line.
         self._kind: int = _LINE_START
         self._line_offset: int = 0
@@ -377,9 +377,9 @@ class Framer:
         self._space = False
 
     def _give_stray(self, items: list[Frame | Stray]) -> None:
-        """Emit the first stray line of its block immediately, because it ends like a document.
+        """Emit the first stray line of a block immediately, because the line ends like a document.
 
-        Emit nothing if the block has data, because its frame must be emitted first.
+        Emit nothing if the block has data, because the frame of the block must be emitted first.
         """
         if self._data.length:  # the stray line is emitted after the frame, at the blank line
             return

@@ -37,7 +37,7 @@ const MIRRORED: usize = 64;
 pub enum CallComparison {
     Repeated,
     Own,
-    /// The call does not repeat another call, but may be part of one.
+    /// The call does not repeat another call, but may be a part of another call.
     Unclear,
 }
 /// Indexes below this value are looked up without hashing.
@@ -49,7 +49,7 @@ pub struct FinishState {
     pub raw: Option<String>,
     /// The meaning of the finish reason.
     pub reason: Option<&'static str>,
-    /// The received finish reason stands for any normal end, because it does not distinguish `stop` from `tool_calls`.
+    /// The received finish reason can mean any normal end, because it does not distinguish `stop` from `tool_calls`.
     pub natural: bool,
     /// A second finish reason has already been reported.
     pub repeated: bool,
@@ -210,7 +210,7 @@ pub struct Choice {
     pub has_closed_call: bool,
     /// The parts and calls of the choice have been closed.
     pub closed: bool,
-    /// Number of the first part in the current step.
+    /// The part number of the first part in the current step.
     pub step: u32,
 }
 
@@ -422,9 +422,9 @@ impl Choice {
         })
     }
 
-    /// Compares a call that arrived outside a delta's `tool_calls` with the last calls of the choice. If its arguments
-    /// are only the beginning of another call's arguments, the call counts as a repetition, because some gateways
-    /// repeat there what they have sent so far.
+    /// Compares a call that arrived outside a delta's `tool_calls` with the last calls of the choice. A call whose
+    /// arguments are only the beginning of another call's arguments counts as a repetition, because some gateways
+    /// repeat outside `tool_calls` the arguments that they have sent so far.
     pub fn compare(&mut self, id: Option<&str>, name: &str, arguments: &[u8]) -> CallComparison {
         let whole = is_whole(arguments);
         let count = self.calls.len();

@@ -203,7 +203,7 @@ impl Assembler {
         }
     }
 
-    /// Records that a call will receive no more argument text, although its closing event has not arrived yet.
+    /// Records that a call will receive no more argument text, even though its closing event has not arrived.
     pub fn call_paused(
         &mut self,
         out: &mut Output<'_>,
@@ -287,8 +287,8 @@ impl Assembler {
         apply_whole_call(&mut ctx, choice, item, name, &call)
     }
 
-    /// Applies a call in a terminal list: completes and closes the streamed call that it repeats, or creates a new
-    /// call.
+    /// Applies a call in a terminal list. If the listed call repeats a streamed call, completes and closes the streamed
+    /// call; otherwise, creates a new call.
     pub fn restate_call(&mut self, out: &mut Output<'_>, call: CallFields<'_>) -> ParseResult {
         let Some(ChoiceContext { choice, mut ctx }) = self.item_choice(out, call.choice)? else {
             return Ok(());
@@ -364,8 +364,8 @@ fn apply_whole_call(
         call.misses_arguments |= fields.misses_arguments && !fields.provider_executed;
         call.ending = fields.ending;
         if fields.ending != CallEnding::Whole {
-            // Leave the call open, because a later event may complete it. If none does, the end of the response
-            // determines its state.
+            // Leave the call open, because a later event may complete it. If no event completes the call, the
+            // end of the response determines the state of the call.
             call.ended = fields.ending != CallEnding::Cut;
             return Ok(());
         }

@@ -169,9 +169,9 @@ fn list_of(
     Ok(Some(TextList::new(choice, item, first, &texts)))
 }
 
-/// Returns the item whose parts have exactly the text of the listed parts, even if its id differs from the listed id.
-/// Checks the item at the listed index and the latest open item. Returns `None` if neither has this text, or if both
-/// the list and the item have only one part.
+/// Returns the item whose parts have exactly the text of the listed parts, even if the item's id is not the listed id.
+/// Checks the item at the listed index and the latest open item. Returns `None` if neither item has this text, or if
+/// both the list and the item have only one part.
 fn same_text(choice: &Choice, entry: &ListedPart<'_>, texts: &[&str]) -> Option<usize> {
     let item_index = &choice.item_index;
     let here = [

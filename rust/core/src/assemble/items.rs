@@ -445,7 +445,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Applies one part of a terminal list: closes the streamed part that it repeats, or creates a new part.
+    /// Applies one part of a terminal list. If the listed part repeats a streamed part, closes the streamed part;
+    /// otherwise, creates a new part.
     pub fn restate_part(
         &mut self,
         out: &mut Output<'_>,

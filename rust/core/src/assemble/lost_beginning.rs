@@ -1,10 +1,10 @@
-//! Restores the beginning of a call's arguments, which some gateways drop with their first fragment (vLLM's Messages API
-//! before https://github.com/vllm-project/vllm/pull/34887).
+//! Restores the beginning of arguments that lack `{"`, because some gateways drop the first fragment of a call (vLLM's
+//! Messages API before https://github.com/vllm-project/vllm/pull/34887).
 //!
-//! More than `{"` may be missing, and the arguments would then be wrong. They are restored only if nothing suggests
-//! this: the stream closed the call, the response ended with success, no other call has incomplete arguments, and the
-//! request's tools allow the restored arguments. The call stays open until its choice ends, because only the finish
-//! reason shows how the response ended.
+//! If more than `{"` is missing, the restored arguments would be wrong. The beginning is therefore restored only if
+//! nothing indicates that more is missing: the stream closed the call, the response ended with success, no other call
+//! has incomplete arguments, and the request's tools allow the restored arguments. The call stays open until its choice
+//! ends, because only the finish reason shows how the response ended.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::call::Call;
@@ -51,7 +51,7 @@ pub fn restore_beginnings(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) ->
     let is_unfinished =
         |call: &Call| !call.dropped && !call.is_empty() && call.text.is_unfinished();
     if choice.calls.iter().any(is_unfinished) {
-        return Ok(()); // the text may be the rest of that call
+        return Ok(()); // the text may be the rest of the unfinished call
     }
     for slot in choice.undecided() {
         let Some(call) = choice.get(slot) else {

@@ -364,7 +364,7 @@ impl Assembler {
     }
 
     /// Closes the open reasoning part of the choice with these attributes. If no reasoning part is open, or if the
-    /// attributes include encrypted content, adds a reasoning part without text that has the attributes.
+    /// attributes include encrypted content, adds a reasoning part that has the attributes but no text.
     pub fn end_reasoning(
         &mut self,
         out: &mut Output<'_>,

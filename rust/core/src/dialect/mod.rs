@@ -120,7 +120,8 @@ impl Dialect {
         row(&KEEP_ALIVE, self)
     }
 
-    /// Returns the prefixes of the event names whose data official clients wrap in another object.
+    /// Returns prefixes of event names. If the name of an event has one of these prefixes, official clients wrap the
+    /// data of the event in another object.
     pub(crate) fn wrapped_names(self) -> &'static [&'static str] {
         row(&WRAPPED, self)
     }

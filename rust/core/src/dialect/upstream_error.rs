@@ -373,8 +373,8 @@ fn is_blank_value(raw: Raw<'_>) -> bool {
     is_empty_value(raw) || string(raw).is_some_and(is_blank)
 }
 
-/// Returns true if clients take the value of an `error` member for an error although it is blank. openai-node tests
-/// whether JavaScript takes it for true, and openai-python the same in Python.
+/// Returns true if official clients raise an exception for the blank value of an `error` member, because JavaScript
+/// (openai-node) or Python (openai-python) treats the value as true.
 pub(crate) fn is_truthy_blank(error: Raw<'_>) -> bool {
     let may_be_true = match error.kind {
         Kind::Object | Kind::Array => true,
@@ -384,7 +384,7 @@ pub(crate) fn is_truthy_blank(error: Raw<'_>) -> bool {
     may_be_true && is_blank_error(error)
 }
 
-/// Returns true if the value is null, or one that gateways send in its place: `""`, `false`, `0`, `{}`, `[]`.
+/// Returns true if the value is null, or a value that gateways send instead of null: `""`, `false`, `0`, `{}`, `[]`.
 pub(crate) fn is_empty_value(raw: Raw<'_>) -> bool {
     let blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
     match raw.kind {

@@ -72,8 +72,8 @@ limits! {
     max_text_bytes,
     max_events,
     max_stream_bytes,
-    /// The ratio of decompressed to compressed bytes. The caller measures it, and reports an exceeded limit with
-    /// `exceed`.
+    /// The ratio of decompressed to compressed bytes. The caller measures the ratio, and reports an exceeded limit
+    /// with `exceed`.
     max_inflate_ratio,
     max_diagnostics,
 }

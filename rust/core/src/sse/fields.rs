@@ -58,8 +58,9 @@ pub(crate) fn value_of<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
 
 /// Splits the value of an event, id, or retry line from a data line that follows without a line ending.
 ///
-/// In a correct stream, the value of these fields never contains the beginning of a data line with a document. A value
-/// that contains it lacks a line ending. Return the value and, if a data line follows, its data.
+/// In a correct stream, the value of these fields never contains the beginning of a data line with a document. If a
+/// value contains the beginning of such a line, a line ending is missing. Returns the value and, if a data line
+/// follows, the data of that line.
 pub(crate) fn split_joined(value: &[u8]) -> (&[u8], Option<&[u8]>) {
     // A value rarely contains a colon, so searching for colons takes less time than searching for the whole name.
     let names = memchr_iter(b':', value).filter_map(|colon| {
@@ -88,7 +89,7 @@ pub(crate) fn begins_name(head: &[u8]) -> bool {
         .any(|name| name.starts_with(head))
 }
 
-/// Splits the bytes after their leading blanks. Of the blanks, only the first is returned.
+/// Splits the bytes after their leading blanks. Returns only the first blank, and the bytes after all leading blanks.
 pub(crate) fn split_blanks(bytes: &[u8]) -> (&[u8], &[u8]) {
     let blanks = bytes.iter().take_while(|byte| is_blank(Some(byte))).count();
     let (blanks, others) = bytes.split_at(blanks);

@@ -1,9 +1,10 @@
 //! Handles payloads that gateways send outside any SSE field (stray payloads). Stray payloads are emitted only on
 //! request.
 //!
-//! A stray line is neither a field nor a comment, and its first byte after blanks is `{`, `[`, or `<`. The lines after
-//! a stray line, up to the blank line, belong to the same stray payload, except fields. A stray payload and the frame of its block are emitted in the
-//! order in which they began. No frame is emitted if its data is empty.
+//! A stray line is neither a field nor a comment, and its first byte after blanks is `{`, `[`, or `<`. The lines
+//! between a stray line and the next blank line, except fields, belong to the same stray payload. A stray payload and
+//! the frame of its block are emitted in the order in which they began. If the data of the frame is empty, only the
+//! stray payload is emitted.
 //!
 //! A stray line that ends in `}` or `]` is emitted immediately and separately, if no stray line is pending and its
 //! block has no data yet. A stream with one document per line therefore does not wait for a blank line.

@@ -50,7 +50,7 @@ impl Framer {
     }
 
     /// Adds a piece of a retry line. Bytes after the digits are stored only as long as they may be a data line and are
-    /// within the limit. Of the blanks before the data line, only the first is stored.
+    /// within the limit. Only the first blank before the data line is stored.
     fn extend_retry(&mut self, piece: &[u8]) {
         let digits = piece.iter().take_while(|byte| byte.is_ascii_digit());
         let (time, mut others) = match self.head.is_empty() {

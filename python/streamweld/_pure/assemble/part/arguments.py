@@ -133,7 +133,7 @@ class ArgumentText:
 
     @property
     def settled(self) -> int:
-        """The length in bytes of the beginning of the text that no rule can change any more."""
+        """How many bytes at the beginning of the text can no longer be changed by any rule."""
         size = len(self.data)
         if self.automaton.root != "object" or (size <= _LONGEST_PLACEHOLDER and self.gives_way()):
             return 0

@@ -100,7 +100,8 @@ class Call:
         self.aliases: list[str] = []  # the other ids received, in order of arrival
         self.last_id: str | None = None
         self.first: Call | None = None  # an earlier call that received the same id
-        self.keeps_id = False  # the id is reserved for this call although a later call with the same id closed first
+        # The id is reserved for this call, even though a later call with the same id closed first.
+        self.keeps_id = False
         self.id_changed = False
         self.item_id: str | None = None  # the id of the call's item that events report
         self.provider_executed = False  # the provider executes the call, so the client must not
@@ -116,9 +117,9 @@ class Call:
         self.metadata: RawMembers | None = None
         self.shared_id: SharedId | None = None  # the text received at each index, until AM3 is decided
         self.tentative = False  # the call will be dropped unless arguments arrive for it (R1c)
-        self.displaced_empty = False  # a later call took this call's index before it had any arguments (AM1)
+        self.displaced_empty = False  # a later call took the index of this call, which had no arguments (AM1)
         self.answered = False  # the stream contains the result of the call, so the client must not run the call
-        self.announced_again: set[int | None] = set()  # indexes at which it was announced again (R1g)
+        self.announced_again: set[int | None] = set()  # indexes at which the call was announced again (R1g)
         self.name_conflict_reported = False
         self.guess_reported: set[str] = set()  # the ambiguities that have already been reported for this call
         self.conflict_reported = False  # a conflict with the terminal message has already been reported
@@ -134,7 +135,7 @@ class Call:
         self.ended = False  # the stream closed the call explicitly
         self.unopened = False  # the first event of the call was its closing event
         self.started = False  # `ToolCallStarted` was emitted; `text.shown` is the number of emitted bytes
-        self.held_back = False  # no text is emitted before the call closes, as more objects may be merged into it
+        self.held_back = False  # the text may change until the call closes, so no text is emitted earlier
         self.raw: str | None = None  # the text as received, if it was replaced when the call closed
         self.outcome: CallOutcome | None = None
 

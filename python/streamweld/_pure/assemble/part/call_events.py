@@ -72,8 +72,8 @@ def flush_unstarted(choice: Choice, other_than: Call | None = None, *, by_call: 
 
 
 def publish(choice: Choice, call: Call) -> None:
-    """Emit the text of the call that is safe to emit and has not been emitted yet. Whitespace alone may still mean "no
-    arguments", so it is held back.
+    """Emit the argument text that is safe to emit and has not been emitted yet. Text that consists only of whitespace
+    is held back, because it may still mean "no arguments".
     """
     if call.dropped:
         return

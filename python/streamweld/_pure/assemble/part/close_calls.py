@@ -365,7 +365,7 @@ def _identify(choice: Choice, call: Call) -> str:
 
 
 def _first_with_id(call: Call, identity: str) -> Call | None:
-    """Return the first of the earlier calls that received this id, or None. Excludes dropped calls."""
+    """Return the first earlier call that received this id, or None. Excludes dropped calls."""
     found, earlier = None, call.first
     while earlier is not None and (earlier.dropped or earlier.has_id(identity)):
         found, earlier = found if earlier.dropped else earlier, earlier.first
@@ -436,7 +436,9 @@ def ends_whole(call: Call) -> bool:
 
 
 def _fault(choice: Choice, call: Call, given: str) -> str | None:
-    """Return why the call is invalid and report it, or return None. Unfinished text does not make a call invalid."""
+    """Report and return the reason if the call is invalid; otherwise, return None. Unfinished text does not make a call
+    invalid.
+    """
     out = choice.shared.out
     text = call.text
     if not call.name:

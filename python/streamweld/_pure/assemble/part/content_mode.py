@@ -42,7 +42,7 @@ class ContentMode:
         return self._doubted
 
     def read(self, text: str) -> str:
-        """Return the piece without the text that it repeats."""
+        """Return the piece without the earlier text that the piece repeats."""
         enough = len(text) >= self._length if self.cumulative else len(text) > self._length >= _AUTO_FROM
         if enough and self._length:
             self._pieces = ["".join(self._pieces)]

@@ -47,10 +47,11 @@ class ItemPart:
         self.again = 0  # number of characters at the beginning of the snapshot that deltas have repeated
         self.last_sub = sub  # sub-index of the last delta
         self.value_sub = sub  # sub-index of the last event that contained the complete text
-        self.sub_is_reliable = False  # two deltas in a row had the same one, so it does not just number the deltas
+        # Two consecutive deltas had the same sub-index, so the stream does not simply number its deltas.
+        self.sub_is_reliable = False
         self.valued = False  # the complete text has been received
         self.length = 0  # number of characters of the text
-        self.labels = Labels()  # the sub-indexes of the deltas and the closing texts received for them
+        self.labels = Labels()  # the sub-indexes of the deltas, and the closing texts received for these sub-indexes
         self.closed = False  # the stream closed the part; its closing event may not be emitted before the item ends
         self.restated = False  # a terminal list contains the part
         # The number of characters of the part that the stream has repeated so far. None if the stream does not repeat
@@ -138,9 +139,11 @@ class Item:
         self.by_sub_index: dict[tuple[Channel, ReasoningKind, int | None], ItemPart] = {}
         self.call: Call | None = None
         self.snapshot: str | None = None  # the arguments in the call's opening event
-        self.own_text = False  # deltas with argument text have arrived; the snapshot is used only if it is better
+        # Deltas with argument text have arrived, so the snapshot is used only if it is more complete than their text.
+        self.own_text = False
         self.valued = False  # the complete arguments have been received
-        # The earlier item whose closed call this item announces again. `decide` resolves this and sets it to None.
+        # The earlier item whose closed call this item announces again. None once `decide` has decided whether both
+        # items have the same call.
         self.first: Item | None = None
         self.alias_of: Item | None = None  # the earlier item, if both turned out to have the same call
         self.repeats = False  # the stream opened the item or one of its parts again

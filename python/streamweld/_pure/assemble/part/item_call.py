@@ -110,7 +110,7 @@ def name_call(choice: Choice, call: Call, name: str | None) -> None:
 
 
 def note_ids(choice: Choice, item: Item, address: Address, other: str | None) -> None:
-    """Store the ids of an address that was resolved to the item in the item's call. The first call id becomes the id of
+    """Store in the item's call the ids of an address that was resolved to the item. The first call id becomes the id of
     the call; other ids become aliases.
 
     `other`: an id that is reported as unstable.
@@ -208,7 +208,7 @@ def _goes_on(held: str, text: str) -> bool:
 
 
 def set_whole_arguments(choice: Choice, item: Item, arguments: str | None) -> None:
-    """Set the complete arguments of a call, as a closing event or a terminal list contains them. Report a conflict if
+    """Set the arguments of a call to the complete arguments in a closing event or a terminal list. Report a conflict if
     the streamed arguments differ.
     """
     call = item.call
@@ -224,7 +224,8 @@ def set_whole_arguments(choice: Choice, item: Item, arguments: str | None) -> No
     choice.shared.check_piece(len(payload))
     if item.snapshot is not None and call.empty and not _is_placeholder(item.snapshot.encode()):
         if not call.custom and _is_placeholder(payload):
-            report_conflict(choice, item)  # the opening event contained arguments, the complete value none
+            # The opening event contained arguments, but the complete value contains none.
+            report_conflict(choice, item)
             return
         item.snapshot = None
     call.joiner.held = ""
@@ -322,8 +323,8 @@ def end_call(choice: Choice, item: Item) -> None:
     """Close the call of an item that the stream closed.
 
     If the arguments are incomplete JSON and no event contained their complete value, more text may follow, so the call
-    stays open. It also stays open if the beginning of its arguments may be put back at the end of the response. A call
-    that the provider executes closes in any case.
+    stays open. The call also stays open if its arguments may lack only their beginning. A call that the provider
+    executes closes in any case.
     """
     call = item.call
     if call is None or call.outcome is not None or call.dropped:

@@ -6,7 +6,7 @@ Events are emitted in the order of the list, so that a client receives the parts
 1  A listed part adds its annotations and metadata to the streamed part that it matches. A listed part that matches no
    streamed part opens a new part.
 2  The last listed part that matches a streamed part corrects the text of that part and closes it.
-3  At the end of the list, the streamed parts that it does not contain become empty, in the order in which they opened.
+3  At the end of the list, the streamed parts that are not in the list become empty, in the order in which they opened.
    These parts close with the item. Step 3 comes last, because a later listed part may still match such a streamed part.
 """
 
@@ -80,7 +80,7 @@ class TextList:
         close_part(choice, self._item, one, entry.metadata, alone=not self._item.open)
 
     def end(self, choice: Choice) -> None:
-        """Ends the list: corrects the streamed parts that it does not contain."""
+        """Ends the list: corrects the streamed parts that the list does not contain."""
         for position in range(len(self._parts)):
             self._correct(choice, position)
 

@@ -3,9 +3,9 @@
 This module finds the part that an event belongs to and updates the text of the part. Several parts may be open at the
 same time. A part begins with its opening event or, without one, with its first text. Text in the opening event is held
 back until the deltas show whether they repeat or continue it. If the joined text of the deltas begins with all of the
-held text, the deltas repeat it. In every other case, the deltas continue the held text, even if the part ends while
-they equal only its beginning. Complete text in a later event replaces the streamed text. A reasoning part of an item
-with an id closes with the item, because encrypted content may still arrive.
+held text, the deltas repeat it. In every other case, the deltas continue the held text, even if the part ends when
+the deltas have repeated only the beginning of the held text. Complete text in a later event replaces the streamed text.
+A reasoning part of an item with an id closes with the item, because encrypted content may still arrive.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def find_whole(item: Item, channel: Channel, kind: ReasoningKind, sub: int | Non
 
 
 def _latest(found: list[ItemPart | None], check: Callable[[ItemPart], bool]) -> ItemPart | None:
-    """Return the given part that was opened last, among those that pass the check."""
+    """Of the given parts that pass the check, return the part that was opened last."""
     return max([one for one in found if one is not None and check(one)], key=lambda one: one.part.part, default=None)
 
 
@@ -131,8 +131,8 @@ def open_part(
 def repeat_part(item: Item, one: ItemPart, index: int | None, text: str | None) -> bool:
     """Record that an opening event repeats a part, and return True.
 
-    Return False and change nothing if the event cannot repeat the part: the part is empty, only the part is closed, or
-    the event has another index or text.
+    Return False and change nothing if the event cannot repeat the part: the part is empty, the part is closed but its
+    item is open, or the event has another index or text.
     """
     other_index = index is not None and item.index is not None and index != item.index
     other_text = bool(text) and replace_lone_surrogates(text or "") != one.part.text()
@@ -281,7 +281,7 @@ def _show(choice: Choice, one: ItemPart, text: str, metadata: str | None) -> Non
 
 
 def set_whole_text(choice: Choice, one: ItemPart, sub: int | None, text: str | None) -> None:
-    """Set the complete text of a part, as a closing event or a list contains it.
+    """Set the text of a part to the complete text in a closing event or a content list.
 
     If the complete text begins with the streamed text, the rest is emitted as a delta; otherwise, a conflict is
     reported. If the deltas of the part had several sub-indexes, the complete text may belong only to the deltas with
@@ -302,8 +302,8 @@ def set_whole_text(choice: Choice, one: ItemPart, sub: int | None, text: str | N
 
 
 def set_value(choice: Choice, one: ItemPart, text: str) -> None:
-    """Set the text of the part. If it begins with the streamed text, emit the rest as a delta; otherwise, report a
-    conflict.
+    """Set the text of the part. If the new text begins with the streamed text, emit the rest as a delta; otherwise,
+    report a conflict.
     """
     current = one.part.text()
     revised, one.valued = one.valued, True
@@ -328,8 +328,8 @@ def report_conflict(choice: Choice, one: ItemPart) -> None:
 
 
 def close_part(choice: Choice, item: Item, one: ItemPart, metadata: str | None, *, alone: bool) -> None:
-    """Close a part because the stream closed it. `alone`: no more content of its item follows. If more content may
-    follow, the part may stay open until the item ends.
+    """Close a part because the stream closed it. `alone`: no more content of the part's item follows. If more content
+    may follow, the part may stay open until the item ends.
     """
     if not one.part.open:
         return

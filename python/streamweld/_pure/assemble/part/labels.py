@@ -1,4 +1,4 @@
-"""Stores the sub-indexes ("labels") of the deltas of one text part, and the closing texts received for them.
+"""Stores the sub-indexes ("labels") of the deltas of one text part, and the closing text of each label.
 
 Some gateways number every delta; others use the numbers for parts that no event announced. The deltas are read as one
 part in both cases, because only a closing event or the content list of the item shows which case it is.
@@ -45,8 +45,8 @@ class Labels:
         return self._aliases.get(label, label) in self._closes
 
     def is_own_text(self, label: int | None, text: str, value: str) -> bool:
-        """Return True if `value` equals the closing text of the label or, without one, the text of its deltas. `text`:
-        the text of the part.
+        """Return True if `value` equals the closing text of the label or, if the label has no closing text, the text of
+        the label's deltas. `text`: the text of the part.
         """
         label = self._aliases.get(label, label)
         if label in self._closes:
@@ -73,8 +73,8 @@ class Labels:
         return bool(self._closes)
 
     def closed_text(self, text: str) -> str | None:
-        """Return the text of the part in which closing texts replace the deltas of their labels, or None if there are
-        no closing texts.
+        """Return the text of the part after replacing the deltas of each label with the closing text of the label, or
+        None if there are no closing texts.
 
         A single closing text that differs from the deltas of its label is the text of the whole part.
         """

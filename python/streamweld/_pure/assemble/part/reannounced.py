@@ -158,7 +158,7 @@ def _goes_on(choice: Choice, first: Item, earlier: Call, item: Item, later: Call
     """Give the text of a later item to an earlier call with unfinished arguments if the text continues or repeats them.
     Return False if it does not.
 
-    Some gateways send every fragment in an item of its own. The rules A2 to A8 do not apply to a whole item.
+    Some gateways send every fragment in a separate item. The rules A2 to A8 do not apply to a whole item.
     """
     piece, text = bytes(later.text.data), earlier.text
     if earlier.outcome is not None or earlier.custom or text.empty or not text.unfinished:

@@ -51,8 +51,8 @@ class TextParts:
     def push(
         self, channel: Channel, text: str, metadata: str | None, kind: ReasoningKind = "raw", *, raw: bool = False
     ) -> str | None:
-        """Add one piece of text, without the text that it repeats (AM8). Return the metadata if no event was emitted
-        for it.
+        """Add one piece of text, except for earlier text that the piece repeats (AM8). Return the metadata if no event
+        was emitted for the piece.
 
         `raw`: the piece is known to be new, so it is not checked for repeated text.
         """
@@ -126,7 +126,7 @@ class TextParts:
             self._attributes.append((signature, encrypted_content, details))
 
     def end_reasoning(self, signature: str | None, encrypted_content: str | None) -> None:
-        """Close the open reasoning part with these attributes, or add a part without text that has them."""
+        """Close the open reasoning part with these attributes, or add a part that has the attributes but no text."""
         part = self.current
         if part is None or part.channel != "reasoning" or encrypted_content is not None:
             self.close_open()
@@ -313,6 +313,6 @@ def _attach(part: TextPart, signature: str | None, encrypted_content: str | None
 
 
 def _joined(arrays: list[str]) -> str:
-    """Join the texts of several JSON arrays into one."""
+    """Join the texts of several JSON arrays into the text of one array."""
     insides = [raw.strip()[1:-1].strip() for raw in arrays]
     return "[" + ",".join([inside for inside in insides if inside]) + "]"

@@ -92,7 +92,7 @@ def _begin_call(state: Choice, address: Address, *, custom: bool, provider_execu
 
 
 def fill(state: Choice, item: Item) -> None:
-    """Add the item to `filled`, the list of items with content, unless it already has a part."""
+    """Add the item to `filled`, the list of items with content, unless the item already has a part."""
     if not item.parts and (item.call is None or item.kind == "call"):
         state.item_index.filled.append(item)
 

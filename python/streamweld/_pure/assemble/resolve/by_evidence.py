@@ -6,8 +6,8 @@ name, and "payload" that it has argument text. The Rust twin refers to this tabl
 
 A call cannot mix JSON and the free-form text of a custom tool; its first text determines its type. If the id or index
 identifies a call of the other type, the payload opens a new call. Otherwise, only calls of the same type are
-candidates. Free-form text has no defined end, so such a call is never complete and accepts any text. Text with a second
-header starts a second call, unless its id shows that it belongs to the first one.
+candidates. Free-form text has no defined end, so a call with free-form text is never complete and accepts any text. A
+second fragment with a header and text starts a second call, unless the id of the fragment is that of the first call.
 
     R1    the id is known (if several calls have it, it means the call bound to the fragment's index)
     R1a   the call is not complete                                       -> that call, whatever the index

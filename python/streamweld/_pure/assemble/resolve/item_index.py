@@ -68,7 +68,8 @@ class ItemIndex:
         self._namesakes: dict[tuple[str, str], Item] = {}  # items of calls whose id was reused, by id and name
         self._by_index: dict[tuple[ItemKind, int], Item] = {}
         self._at_index: dict[int, Item] = {}  # the item, of any kind, that was last bound to each index
-        self.filled: list[Item] = []  # the items that have a part or a call, in the order in which they got it
+        # The items that have a part or a call, in the order in which their first part or call was added.
+        self.filled: list[Item] = []
         self.last_kind: ItemKind | None = None  # the kind of the item that was created last
         self.may_repeat = False  # the message began again, so blocks may repeat earlier ones at the same index
 

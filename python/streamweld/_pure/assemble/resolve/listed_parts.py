@@ -90,7 +90,7 @@ class Plan:
     def _take_done(self, parts: Sequence[StreamedPart], entries: Sequence[str], starts: list[int]) -> list[int]:
         """Rule 2: assign entries to closed parts, and return the positions of the entries that remain free.
 
-        For each entry, store in `starts` the offset at which the rest begins that is not assigned to a closed part.
+        For each entry, store in `starts` the offset of the text that does not belong to a closed part.
         """
         free = [bool(text) for text in entries]
         unequal: list[int] = []
@@ -134,9 +134,9 @@ class Plan:
     def _take_open(
         self, parts: Sequence[StreamedPart], entries: Sequence[str], starts: list[int], free: list[int]
     ) -> None:
-        """Rules 3 and 4: assign the remaining entries to open parts. `free` contains their positions.
+        """Rules 3 and 4: assign the remaining entries to open parts. `free` contains the positions of these entries.
 
-        The rest of an entry that is not assigned to a closed part begins at its offset in `starts`.
+        For each entry, `starts` contains the offset of the text that does not belong to a closed part.
         """
         open_positions = [position for position, part in enumerate(parts) if not part.done]
         open_texts = [parts[position].text for position in open_positions]

@@ -59,7 +59,7 @@ def relate(current: str, arriving: str, tools: Tools, progress: Progress) -> Rel
 def _may_grow(current: str, arriving: str, tools: Tools, progress: Progress) -> bool:
     """Return True if the call's name may be replaced with the longer name `arriving`.
 
-    The tool list determines whether it may; without a tool list, the progress of the arguments does.
+    The decision depends on the tool list or, without a tool list, on the progress of the arguments.
     """
     if progress == "none":
         return True

@@ -32,7 +32,7 @@ def restated_part(
     reasoning_kind: ReasoningKind,
     text: str | None,
 ) -> tuple[Item | None, ItemPart | None]:
-    """Return the streamed item and the part in it that a listed part repeats. The part, or both, may be None."""
+    """Return the streamed item and the streamed part that a listed part repeats. The part, or both, may be None."""
     named = restatement.item_index.by_ids(kind, address)
     if named is not None:
         return named, find_whole(named, channel, reasoning_kind, address.sub, text)

@@ -42,8 +42,8 @@ class _Block:
 
 
 class BlockReader:
-    """Decodes the text and reasoning blocks of one stream. `spellings`: the names that the member with the text may
-    have.
+    """Decodes the text and reasoning blocks of one stream. `spellings`: the possible names of the member that
+    contains the text.
     """
 
     __slots__ = ("_assembler", "_open", "_out", "_redacted", "_spellings")

@@ -1,8 +1,8 @@
 """Reads one typed object of an AI SDK stream: its ids, text, flags, and `providerMetadata`.
 
 Provider-level parts and UI message chunks are different protocols, but both consist of objects with a `type`, and both
-contain `providerMetadata`. This object has one member per provider, in that provider's format. `_spec/dialects.json`
-lists the known members of each type.
+contain `providerMetadata`. `providerMetadata` has one member per provider, in that provider's format.
+`_spec/dialects.json` lists the known members of each type.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _EMPTY_VALUES = frozenset({"[]", "{}"})
 class Schema:
     """The AI SDK data of one dialect in `_spec/dialects.json`.
 
-    It lists the known members of each part type, and the members in which providers store data that a later turn needs.
+    The data lists the known members of each part type, and the members in which providers store data that a later turn
+    needs.
     """
 
     __slots__ = ("_modelled", "_nothing", "provider_members", "read")

@@ -186,7 +186,7 @@ class BlockReader:
         return self._last_kind in _RESULTS
 
     def repeat(self) -> None:
-        """Handle a repeated message. The gateway may send its blocks again, including blocks that are still open."""
+        """Handle a repeated message. The blocks of the message may arrive again, including the open blocks."""
         self._open_index = None
 
     # The index
@@ -209,7 +209,8 @@ class BlockReader:
     def hold(self, blocks: list[Block]) -> None:
         """Hold back the blocks that `message_start` contained.
 
-        A held block is emitted unless a `content_block_start` has the same index, whether it arrives earlier or later.
+        A held block is emitted unless a `content_block_start` has the same index, whether this event arrives before or
+        after the block is held back.
         """
         self._held = blocks
         self._restated.update(range(min(self._fresh, len(blocks))))

@@ -79,7 +79,7 @@ def read_content(payload: Payload, content: object, path: Path, notes: Anomalies
 def read_reasoning(value: object) -> tuple[str, str] | None:
     """Return the text and the last signature of reasoning that is an object or a list of objects.
 
-    Return None if the reasoning has no text and no signature.
+    Return None if the reasoning has neither text nor a signature.
     """
     texts: list[str] = []
     signature = ""

@@ -107,7 +107,7 @@ class Block:
 
     @property
     def proof(self) -> str | None:
-        """The signature or encrypted content, which the client must send back. This value ends the block."""
+        """The signature or encrypted content, which the client must send back and which ends the block."""
         return self.signature or self.encrypted
 
 

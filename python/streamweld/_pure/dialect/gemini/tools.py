@@ -51,9 +51,10 @@ def read_tool(
     extra: Raw,
     notes: Anomalies,
 ) -> None:
-    """Decode a part of kind `kind` (one of `KINDS`).
+    """Decode one part of a candidate.
 
-    `position`: the position of the part in its candidate. `extra`: the unknown members of the part.
+    `kind`: the kind of the part, which is one of `KINDS`. `position`: the position of the part in its candidate.
+    `extra`: the unknown members of the part.
     """
     inner = notes.an_object(part, path, kind)
     if inner is None:

@@ -346,7 +346,7 @@ class ResponsesDecoder:
     def _end(
         self, event: dict[str, Any], reader: Reader, *, with_output: bool, error: ErrorFields | None = None
     ) -> None:
-        """Handle a terminal event. `error`: the error next to its type.
+        """Handle a terminal event. `error`: the error next to the type of the event.
 
         The status of the response takes precedence over the type of the event (`response.done`).
         """
@@ -362,7 +362,8 @@ class ResponsesDecoder:
         self._conclude(response, reader, status, enclosing, is_whole=False, error=error)
 
     def _start(self, response: _Response, reader: Reader) -> None:
-        """Emit the response's start event from the first event that identifies the response, or add what that lacked.
+        """Emit the response's start event from the first event that identifies the response, or complete the start
+        event from a later event.
 
         In a resumed stream, the terminal event may be the first event that identifies the response.
         """

@@ -113,7 +113,7 @@ class ContentIndexes:
             message.taken[len(message.taken)] = None
 
     def finish(self, address: Address) -> None:
-        """Mark the message as complete, although the terminal output may still list the message."""
+        """Mark the message as complete, even though the terminal output may list the message again."""
         message = self._known(address)
         if message is not None:
             message.is_over = True

@@ -110,7 +110,9 @@ class Readers:
         self._parts = 0  # number of content parts in all items
 
     def event(self, kind: str, event: Mapping[str, Any]) -> None:
-        """Mark the event as misread if official clients would not interpret it correctly, and store what they store."""
+        """Mark the event as misread if official clients would interpret it incorrectly, and store the values that these
+        clients store.
+        """
         if is_raised_by_clients(event.get("error")):
             self._out.mark_misread("empty_error")
         if not _word(event, "type"):

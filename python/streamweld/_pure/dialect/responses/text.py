@@ -152,7 +152,7 @@ class TextReader:
         self._count(address, 1)
 
     def _with_position(self, sent: Address, reader: Reader, text_kind: TextKind, purpose: Purpose) -> Address:
-        """Return the address with its part index replaced with the position of the part in its item."""
+        """Return the address after replacing the part index with the position of the part in its item."""
         position = self._content_indexes(text_kind).of(sent, text_kind.channel, purpose)
         if position == sent.sub:
             return sent
@@ -282,8 +282,8 @@ def _key(address: Address) -> _Key:
 
 
 def _text_kind_of(part: Mapping[str, Any], default: TextKind | None) -> tuple[TextKind | None, str]:
-    """Return the `TextKind` of the content part in a `content_part` or summary part event, and the name of the member
-    with its text.
+    """Return the `TextKind` of the part in a `content_part` or summary part event, and the name of the member that
+    contains the part's text.
 
     `default` overrides the `TextKind` that the part type implies. If `default` is None, the `TextKind` of an unknown
     type is None.

@@ -117,7 +117,7 @@ impl ArgumentText {
         text_of(&self.data)
     }
 
-    /// Returns the length in bytes of the beginning of the text that no rule can change any more.
+    /// Returns how many bytes at the beginning of the text can no longer be changed by any rule.
     #[inline]
     pub fn settled(&self) -> usize {
         if self.automaton.root() != Some(Root::Object) || self.gives_way() {

@@ -51,7 +51,7 @@ pub struct Call {
     pub last_id: Option<Id>,
     /// Position (in the choice's list of calls) of an earlier call that received the same id.
     pub first: Option<usize>,
-    /// The id is reserved for this call, although a later call with the same id closed first.
+    /// The id is reserved for this call, even though a later call with the same id closed first.
     pub keeps_id: bool,
     pub id_changed: bool,
     /// The item id that events report for the call.

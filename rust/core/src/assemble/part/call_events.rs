@@ -78,8 +78,8 @@ fn flush(
     first
 }
 
-/// Emits the text of the call that is safe to emit and has not been emitted yet. Whitespace alone may still mean "no
-/// arguments", so it is held back.
+/// Emits the argument text that is safe to emit and has not been emitted yet. Text that consists only of whitespace is
+/// held back, because it may still mean "no arguments".
 #[inline]
 pub fn publish(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     let Some(call) = choice.get(slot).filter(|call| !call.dropped) else {

@@ -96,7 +96,8 @@ pub fn classify(
     })
 }
 
-/// Returns why the call is invalid and reports it, or returns `None`. Unfinished text does not make a call invalid.
+/// Reports and returns the reason if the call is invalid; otherwise, returns `None`. Unfinished text does not make a
+/// call invalid.
 fn fault(
     ctx: &mut RuleContext<'_, '_>,
     call: &Call,

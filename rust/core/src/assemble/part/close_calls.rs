@@ -442,8 +442,8 @@ fn identify(
     Ok(given)
 }
 
-/// Returns the slot of the first of the earlier calls that received the id of this call, and that id. Returns `None` if
-/// no earlier call received it. Excludes dropped calls.
+/// Returns the slot of the first earlier call that received the id of this call, and the id. Returns `None` if no
+/// earlier call received the id. Excludes dropped calls.
 fn reuse_of(choice: &mut Choice, slot: usize, last: bool) -> Option<(usize, String)> {
     let call = choice.get(slot)?;
     let wire = call.wire_id(last)?.to_owned();

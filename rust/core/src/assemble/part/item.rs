@@ -36,7 +36,7 @@ pub struct ItemPart {
     pub begun: bool,
     /// The complete text has been received.
     pub valued: bool,
-    /// The sub-indexes of the deltas and the closing texts received for them.
+    /// The sub-indexes of the deltas, and the closing texts received for these sub-indexes.
     pub labels: Labels,
     /// The stream closed the part, but the part's closing event may be emitted only later, when the item ends.
     pub closed: bool,
@@ -98,8 +98,8 @@ impl SubIndexTable {
         self.last.insert(content_kind, part);
     }
 
-    /// Updates the table after a part received a delta with a new sub-index. `before`: the sub-index of the delta
-    /// before it.
+    /// Updates the table after a part received a delta with a new sub-index. `before`: the sub-index of the
+    /// previous delta.
     pub fn replace_sub_index(
         &mut self,
         part: usize,
@@ -185,7 +185,8 @@ pub struct Item {
     pub own_text: bool,
     /// The complete arguments have been received.
     pub valued: bool,
-    /// The earlier item whose closed call this item announces again. `decide` resolves this and sets it to `None`.
+    /// The earlier item whose closed call this item announces again. `None` once `decide` has decided whether both
+    /// items have the same call.
     pub first: Option<usize>,
     /// The earlier item, if both items turned out to have the same call.
     pub alias_of: Option<usize>,

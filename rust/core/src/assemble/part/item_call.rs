@@ -161,7 +161,7 @@ pub fn name_call(
     Ok(())
 }
 
-/// Stores the ids of an address that was resolved to the item in the item's call. The first call id becomes the id of
+/// Stores in the item's call the ids of an address that was resolved to the item. The first call id becomes the id of
 /// the call; other ids become aliases. `other`: an id that is reported as unstable.
 pub fn note_ids(
     ctx: &mut RuleContext<'_, '_>,
@@ -280,7 +280,7 @@ fn goes_on(held: &[u8], text: &[u8]) -> bool {
     automaton.status() == Status::Prefix && !matches!(automaton.feed(text), Status::Broken { .. })
 }
 
-/// Sets the complete arguments of a call, as a closing event or a terminal list contains them. Reports a conflict if
+/// Sets the arguments of a call to the complete arguments in a closing event or a terminal list. Reports a conflict if
 /// the streamed arguments differ.
 pub fn set_whole_arguments(
     ctx: &mut RuleContext<'_, '_>,
@@ -390,8 +390,8 @@ pub fn is_same_or_empty(call: &mut Call, arguments: &str) -> bool {
         || (!call.custom && is_placeholder(payload))
 }
 
-/// Ends the argument text of a call. Uses the snapshot if it is more complete than the deltas. `ended`: the input was not
-/// truncated.
+/// Ends the argument text of a call. Uses the snapshot if it is more complete than the deltas. `ended`: the input was
+/// not truncated.
 pub fn settle_text(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -454,8 +454,8 @@ fn replace(
 }
 
 /// Closes the call of an item that the stream closed. If the arguments are incomplete JSON and no event contained their
-/// complete value, more text may follow, so the call stays open. It also stays open if only the beginning of the
-/// arguments may be missing. A call that the provider executes closes in any case.
+/// complete value, more text may follow, so the call stays open. The call also stays open if its arguments may lack
+/// only their beginning. A call that the provider executes closes in any case.
 pub fn end_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {
     let is_open = |call: &&Call| call.outcome.is_none() && !call.dropped;
     if choice.call_of(item).filter(is_open).is_none() {

@@ -6,7 +6,7 @@
 //! 1  A listed part adds its annotations and metadata to the streamed part that it matches. A listed part that matches
 //!    no streamed part opens a new part.
 //! 2  The last listed part that matches a streamed part corrects the text of that part and closes it.
-//! 3  At the end of the list, the streamed parts that it does not contain become empty, in the order in which they
+//! 3  At the end of the list, the streamed parts that are not in the list become empty, in the order in which they
 //!    opened. These parts close with the item. Step 3 comes last, because a later listed part may still match such a
 //!    streamed part.
 
@@ -126,7 +126,7 @@ impl TextList {
         self.close(ctx, choice, part_position, metadata)
     }
 
-    /// Ends the list: corrects the streamed parts that it does not contain.
+    /// Ends the list: corrects the streamed parts that the list does not contain.
     pub fn end(mut self, ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) -> ParseResult {
         for position in 0..self.part_positions.len() {
             self.correct(ctx, choice, position)?;

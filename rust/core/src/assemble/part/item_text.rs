@@ -4,9 +4,9 @@
 //! Several parts may be open at the same time. A part begins with its opening event or, without one, with its first
 //! text. Text in the opening event is held back until the deltas show whether they repeat or continue it. If the joined
 //! text of the deltas begins with all of the held text, the deltas repeat it. In every other case, the deltas continue
-//! the held text, even if the part ends while they equal only its beginning. Complete text in a later event replaces
-//! the streamed text. A reasoning part of an item with an id closes with the item, because encrypted content may still
-//! arrive.
+//! the held text, even if the part ends when the deltas have repeated only the beginning of the held text. Complete
+//! text in a later event replaces the streamed text. A reasoning part of an item with an id closes with the item,
+//! because encrypted content may still arrive.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::leave;
@@ -302,7 +302,7 @@ pub fn repeat_part(
 }
 
 /// Records that an opening event repeats an open part of an item, because the message began again. Returns false if the
-/// event cannot repeat the part: its text differs.
+/// event cannot repeat the part, because the event has a different text.
 pub fn repeat_open_part(
     choice: &mut Choice,
     part_position: PartPosition,
@@ -557,8 +557,8 @@ fn show(
     }
 }
 
-/// Sets the complete text of a part, as a closing event or a list contains it. If the complete text begins with the
-/// streamed text, the rest is emitted as a delta; otherwise, a conflict is reported.
+/// Sets the text of a part to the complete text in a closing event or a content list. If the complete text begins with
+/// the streamed text, the rest is emitted as a delta; otherwise, a conflict is reported.
 ///
 /// If the deltas of the part had several sub-indexes, the complete text may belong only to the deltas with the
 /// sub-index `sub`, so it is stored until the part ends.
@@ -588,8 +588,8 @@ pub fn set_whole_text(
     set_value(ctx, choice, part_position, text)
 }
 
-/// Sets the text of the part. If it begins with the streamed text, emits the rest as a delta; otherwise, reports a
-/// conflict.
+/// Sets the text of the part. If the new text begins with the streamed text, emits the rest as a delta; otherwise,
+/// reports a conflict.
 pub fn set_value(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -638,7 +638,7 @@ pub fn conflict(
         .diagnose(Code::CONFLICT, Some(part.part), part.channel.name())
 }
 
-/// Closes a part because the stream closed it. `alone`: no more content of its item follows. If more content may
+/// Closes a part because the stream closed it. `alone`: no more content of the part's item follows. If more content may
 /// follow, the part may stay open until the item ends.
 pub fn close_part(
     ctx: &mut RuleContext<'_, '_>,

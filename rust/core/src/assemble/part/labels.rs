@@ -1,4 +1,4 @@
-//! Stores the sub-indexes ("labels") of the deltas of one text part, and the closing texts received for them.
+//! Stores the sub-indexes ("labels") of the deltas of one text part, and the closing text of each label.
 //!
 //! Some gateways number every delta; others use the numbers for parts that no event announced. The deltas are read as
 //! one part in both cases, because only a closing event or the content list of the item shows which case it is.
@@ -64,8 +64,8 @@ impl Labels {
         matches!(self, Labels::Several(all) if all.close_of(all.meant(label)).is_some())
     }
 
-    /// Returns true if `value` equals the closing text of the label or, without one, the text of its deltas. `text`:
-    /// the text of the part.
+    /// Returns true if `value` equals the closing text of the label or, if the label has no closing text, the text of
+    /// the label's deltas. `text`: the text of the part.
     pub fn is_own_text(&self, label: Option<i64>, text: &str, value: &str) -> bool {
         let Labels::Several(all) = self else {
             return false;
@@ -115,8 +115,9 @@ impl Labels {
         matches!(self, Labels::Several(all) if !all.closes.is_empty())
     }
 
-    /// Returns the text of the part in which closing texts replace the deltas of their labels, or `None` if there are
-    /// no closing texts. A single closing text that differs from the deltas of its label is the text of the whole part.
+    /// Returns the text of the part after replacing the deltas of each label with the closing text of the label, or
+    /// `None` if there are no closing texts. A single closing text that differs from the deltas of its label is the
+    /// text of the whole part.
     pub fn closed_text(&self, text: &str) -> Option<String> {
         let Labels::Several(all) = self else {
             return None;

@@ -3,9 +3,9 @@
 //! open    It is the same call: its ids become aliases, and its text goes through the argument rules. An overflow (A8)
 //!         is a second call.
 //! closed  The new text is collected without events until the item closes or the choice ends. A first call
-//!         without text gets this text. A first call with incomplete arguments gets it too, if it continues them or
-//!         starts them again. Both are the same call if no new text arrived, or if the names and arguments are equal.
-//!         Otherwise, it is a second call.
+//!         without text gets the new text, and so does a first call with incomplete arguments that the new text
+//!         continues or restarts. The announcement means the same call if no new text arrived, or if the names and
+//!         arguments are equal. Otherwise, the announcement means a second call.
 //!
 //! An event with the same id but another name always belongs to a second call, unless it closes an open call with that
 //! name.
@@ -218,14 +218,14 @@ pub fn decide(
 /// How the text of a call that was announced again relates to the incomplete arguments of the call.
 #[derive(Clone, Copy, Debug)]
 enum Joint {
-    /// It continues the arguments.
+    /// The text continues the arguments.
     Continues,
-    /// It starts again from the beginning of the arguments.
+    /// The text repeats the arguments from their beginning.
     Restarts,
 }
 
 /// Returns how the text of the item, whose call is `later`, relates to the incomplete arguments of the call `earlier`.
-/// Returns `None` if the arguments are complete, or are not JSON or its beginning together with the text.
+/// Returns `None` if the arguments are complete, or if the text neither continues nor restarts them.
 fn joint_of(choice: &Choice, earlier: usize, item: usize, later: usize) -> Option<Joint> {
     let (before, call) = (choice.get(earlier)?, choice.get(later)?);
     let record = choice.item_index.get(item)?;

@@ -156,7 +156,7 @@ impl TextPart {
     }
 }
 
-/// Joins the texts of several JSON arrays into one.
+/// Joins the texts of several JSON arrays into the text of one array.
 pub fn joined(arrays: &[String]) -> String {
     let mut out = String::from("[");
     for raw in arrays {

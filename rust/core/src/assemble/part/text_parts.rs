@@ -112,8 +112,8 @@ impl TextParts {
         }
     }
 
-    /// Adds one piece of text, without the text that it repeats (AM8). Returns false if no event was emitted, so that
-    /// the caller must keep the metadata.
+    /// Adds one piece of text, except for earlier text that the piece repeats (AM8). Returns false if no event was
+    /// emitted, so that the caller must keep the metadata.
     #[inline]
     pub fn push(
         &mut self,
@@ -235,7 +235,7 @@ impl TextParts {
         Ok(())
     }
 
-    /// Closes the open reasoning part with these attributes, or adds a part without text that has them.
+    /// Closes the open reasoning part with these attributes, or adds a part that has the attributes but no text.
     pub fn end_reasoning(
         &mut self,
         ctx: &mut RuleContext<'_, '_>,

@@ -120,7 +120,7 @@ fn call_of_delta(
     Ok(item)
 }
 
-/// Adds the item to `filled`, the list of items with content, unless it already has a part.
+/// Adds the item to `filled`, the list of items with content, unless the item already has a part.
 pub fn fill(choice: &mut Choice, item: usize) {
     let first = choice.item_index.get(item).is_some_and(|item| {
         item.parts.is_empty() && (item.call.is_none() || item.kind == ItemKind::Call)

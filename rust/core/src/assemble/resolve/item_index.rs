@@ -49,7 +49,7 @@ pub struct ItemIndex {
     /// The items of calls whose id a later call reused, by call id and name.
     namesakes: LazyBox<Map<(String, String), usize>>,
     by_index: Map<(ItemKind, i64), usize>,
-    /// The items that have a part or a call, in the order in which they got it.
+    /// The items that have a part or a call, in the order in which their first part or call was added.
     pub filled: Vec<usize>,
     /// The kind of the item that was created last.
     pub last_kind: Option<ItemKind>,

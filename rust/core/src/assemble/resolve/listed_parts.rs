@@ -111,8 +111,8 @@ impl Plan {
         }
     }
 
-    /// Rule 2: assigns entries to closed parts, and returns the positions of the entries that remain free. Stores in
-    /// `left` the rest of each entry that is not assigned to a closed part.
+    /// Rule 2: assigns entries to closed parts, and returns the positions of the entries that remain free. For each
+    /// entry, stores in `left` the text that does not belong to a closed part.
     fn take_done<'a>(
         &mut self,
         parts: &[StreamedPart],
@@ -182,8 +182,8 @@ impl Plan {
         free.map(|(entry, _)| entry).collect()
     }
 
-    /// Rules 3 and 4: assigns the remaining entries to open parts. `free` contains their positions, `left` the rest of
-    /// each entry that is not assigned to a closed part.
+    /// Rules 3 and 4: assigns the remaining entries to open parts. `free` contains the positions of these entries. For
+    /// each entry, `left` contains the text that does not belong to a closed part.
     fn take_open(&mut self, parts: &[StreamedPart], left: &[&str], free: &[usize]) {
         let open: Vec<usize> = (0..parts.len())
             .filter(|position| parts.get(*position).is_some_and(|part| !part.done))

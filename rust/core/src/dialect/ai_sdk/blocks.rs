@@ -114,7 +114,7 @@ impl BlockReader {
         block.attributes(wire, None)
     }
 
-    /// Emits a delta. `spellings`: the names that the member with the text may have.
+    /// Emits a delta. `spellings`: the possible names of the member that contains the text.
     pub(crate) fn delta(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -1,7 +1,7 @@
 //! Reads one typed object of an AI SDK stream: its ids, text, flags, and `providerMetadata`.
 //!
 //! Provider-level parts and UI message chunks are different protocols, but both consist of objects with a `type`, and
-//! both contain `providerMetadata`. This object has one member per provider, in that provider's format.
+//! both contain `providerMetadata`. `providerMetadata` has one member per provider, in that provider's format.
 //! `_spec/dialects.json` lists the known members of each type.
 
 use crate::dialect::anomalies::Anomalies;
@@ -266,7 +266,7 @@ impl<'a> TypedPart<'_, 'a> {
         Some(text(raw).unwrap_or(Text::plain(raw.text)))
     }
 
-    /// Returns true if the part has none of these members but an unknown member may contain the arguments.
+    /// Returns true if the part has no member in `keys` but an unknown member may contain the arguments.
     pub(crate) fn misses_arguments(&self, keys: &[&str]) -> bool {
         let is_sent = |key: &&str| self.present(key).is_some();
         !keys.iter().any(is_sent) && may_hold_arguments(&self.left().members)

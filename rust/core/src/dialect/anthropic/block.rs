@@ -244,8 +244,8 @@ fn call<'a>(
 #[derive(Debug)]
 pub(crate) enum OtherBlock {
     AsSent,
-    /// The block is a tool result, and the events contain its call with a different id. The value is the JSON of the
-    /// block with that id.
+    /// The block is a tool result, and the events report a different id for its call. The value is the JSON of the
+    /// block with the id from the events.
     Renamed(String),
     /// The block is a `compaction` block, whose content arrives in deltas. The client must send the block back in a
     /// later turn.

@@ -155,7 +155,7 @@ impl Blocks {
     }
 
     /// Holds back the blocks that `message_start` contained. A held block is emitted unless a `content_block_start` has
-    /// the same index, whether it arrives earlier or later.
+    /// the same index, whether this event arrives before or after the block is held back.
     pub(crate) fn hold(&mut self, blocks: Vec<StartBlock>) {
         let streamed = usize::try_from(self.fresh).unwrap_or_default();
         for position in 0..streamed.min(blocks.len()) {

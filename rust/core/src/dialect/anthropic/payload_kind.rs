@@ -44,7 +44,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
     },
 };
 
-/// The kinds of objects and lists in an event or a complete message whose members the decoder reads.
+/// The kinds of objects and lists that the decoder reads in an event or a complete message.
 #[derive(Clone, Copy, Debug)]
 enum EventPlace {
     Event,

@@ -68,7 +68,7 @@ use std::collections::HashSet;
 use std::mem;
 use std::sync::LazyLock;
 
-/// Words that gateways send as the finish reason although the choice has not finished.
+/// Words that gateways send as the finish reason of a choice that has not finished.
 static ABSENT_REASONS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| spec::words(spec::fact("chat", "absent_reasons")));
 
@@ -165,12 +165,12 @@ pub(crate) struct ChoiceState {
     pub(crate) repeat_reported: bool,
     /// Names of the members that contained the most recent reasoning. The names are recorded only for repair.
     reasoning_fields: Vec<&'static str>,
-    /// The half of a surrogate pair at the end of the last `reasoning_details`, as a JSON escape. It is recorded only
-    /// for repair.
+    /// The half of a surrogate pair at the end of the last `reasoning_details`, as a JSON escape. The half is
+    /// recorded only for repair.
     pub(crate) half: Option<String>,
     /// True if `reasoning_fields` or `kept` has changed since the last chunk.
     pub(crate) has_new_fields: bool,
-    /// The unknown members of the last choice and its delta. They are recorded only for repair.
+    /// The unknown members of the last choice and its delta. The members are recorded only for repair.
     kept: LazyBox<KeptMembers>,
     /// True once the choice has text, reasoning, a file, or a call. A restart clears this flag.
     pub(crate) has_text: bool,
@@ -1153,7 +1153,7 @@ pub(crate) fn emit_released(
     Ok(())
 }
 
-/// Returns the lists in a delta that are kept unchanged, although events contain most of their content.
+/// Returns the lists in a delta that are kept unchanged, even though events contain most of their content.
 fn own_lists<'a>(delta: &Delta<'a>) -> impl Iterator<Item = Member<'a>> + use<'a> {
     let lists = [("annotations", delta.annotations), ("images", delta.images)];
     lists.into_iter().filter_map(|(raw, slot)| {

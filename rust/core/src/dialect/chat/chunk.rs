@@ -319,7 +319,7 @@ fn complete_start(wire: &mut DecodeContext<'_, '_>, chunk: &Chunk<'_>, tail: boo
 }
 
 /// Emits the start event of the response, using the first chunk. `tail`: true if the chunk follows a broken document.
-/// Its id is then omitted, because it may be the id of another response.
+/// The id of such a chunk is omitted, because it may be the id of another response.
 fn start<'a>(
     wire: &mut DecodeContext<'_, '_>,
     chunk: &Chunk<'a>,

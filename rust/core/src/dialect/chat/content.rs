@@ -126,7 +126,7 @@ pub(crate) struct Structured<'a> {
 }
 
 /// Returns the text and the last signature of reasoning that is an object or a list of objects. Returns `None` if the
-/// reasoning has no text and no signature.
+/// reasoning has neither text nor a signature.
 pub(crate) fn structured<'a>(raw: Raw<'a>, notes: &mut Anomalies<'a>) -> Option<Structured<'a>> {
     let entries = match raw.kind {
         Kind::Array => items(raw),

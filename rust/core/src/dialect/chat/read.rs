@@ -1,7 +1,7 @@
 //! Parses a Chat payload in one pass. Known members are stored in fields, and all other members in a list.
 //!
-//! The parser validates the complete JSON text, and limits its nesting depth. It does not check most types, because the
-//! code that uses a member checks its type. If a key is duplicated, the last value is used.
+//! The parser validates the complete JSON text, and limits its nesting depth. The parser does not check most types,
+//! because the code that uses a member checks the type of its value. If a key is duplicated, the last value is used.
 
 use crate::dialect::upstream_error::is_empty_value;
 use crate::json::Key;
@@ -82,7 +82,7 @@ pub(crate) struct Choice<'a> {
     pub(crate) beside: Option<Box<Delta<'a>>>,
     /// Calls that are members of the chunk, if the choice itself has no calls.
     pub(crate) beside_chunk: Option<Box<Delta<'a>>>,
-    /// Calls that are members of the choice or the chunk although the payload also contains calls in the usual place.
+    /// Calls that are members of the choice or the chunk, in a payload that also contains calls in the usual place.
     pub(crate) side: Vec<Delta<'a>>,
     pub(crate) finish_reason: Slot<'a>,
     pub(crate) finish_camel: Slot<'a>,

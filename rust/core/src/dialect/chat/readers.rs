@@ -3,7 +3,7 @@
 //!
 //! openai-python's `stream()` skips chunks whose `object` is not `chat.completion.chunk`. In all other chunks,
 //! openai-python requires a `choices` array in which each choice has a `delta` object. openai-python merges lists in a
-//! delta by `index`. It stores tool calls in a list, so a new tool call must have the next index.
+//! delta by `index`. openai-python stores tool calls in a list, so a new tool call must have the next index.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::chat::payload_kind::legacy_text;

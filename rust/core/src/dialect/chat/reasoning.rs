@@ -72,7 +72,7 @@ pub(crate) struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// Returns the signature or encrypted content, which the client must send back. This value ends the block.
+    /// Returns the signature or encrypted content, which the client must send back and which ends the block.
     fn proof(&self) -> Option<&str> {
         self.signature.as_deref().or(self.encrypted.as_deref())
     }
@@ -342,7 +342,7 @@ impl ThinkingBlocks {
     }
 }
 
-/// Returns true if the delta's content is reasoning, as Gemini marks it in `extra_content`.
+/// Returns true if the delta has the flag in `extra_content` by which Gemini's Chat endpoint marks text as a thought.
 pub(crate) fn is_thought(delta: &Delta<'_>) -> bool {
     let extra = find(&delta.other_members, "extra_content").map(members);
     let google = extra.and_then(|extra| find(&extra, "google")).map(members);

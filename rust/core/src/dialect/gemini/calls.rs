@@ -89,10 +89,11 @@ pub(crate) struct Calls {
     /// aside.
     waiting: Map<String, BTreeSet<u64>>,
     aside: u64,
-    /// True once a `functionCall` without a call has been reported. Some gateways send one in every part.
+    /// True once a `functionCall` without content has been reported. Some gateways send an empty `functionCall` in
+    /// every part.
     placeholder_reported: bool,
-    /// True once the candidate has a finish reason that means an error. Its calls are then not closed, because their
-    /// parts do not show that the calls are valid.
+    /// True once the candidate has a finish reason that means an error. The calls of such a candidate are not closed,
+    /// because their parts do not show that the calls are valid.
     pub(crate) failed: bool,
 }
 

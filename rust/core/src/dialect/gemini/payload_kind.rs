@@ -65,7 +65,7 @@ pub(crate) static SHAPES: Shapes = Shapes {
     },
 };
 
-/// The kinds of objects and lists in a chunk whose members the decoder reads.
+/// The kinds of objects and lists that the decoder reads in a chunk.
 #[derive(Clone, Copy, Debug)]
 enum ChunkPlace {
     /// A chunk, or the envelope that contains a chunk.
@@ -194,8 +194,8 @@ fn has_error(object: &Object<'_>) -> bool {
     error.is_some_and(|raw| !(is_used(object) && is_blank_error(raw)))
 }
 
-/// Returns true if the object reports an error without an `error` member. It then has a message with a code or status,
-/// or reports a failure in another known shape.
+/// Returns true if the object reports an error without an `error` member. Such an object has a message with a code or a
+/// status, or has another known error shape.
 fn reports_error(object: &Object<'_>) -> bool {
     if is_used(object) {
         return false;

@@ -12,8 +12,8 @@ use crate::json::Scanner;
 use memchr::memchr_iter;
 use std::ops::Range;
 
-/// Members whose object contains one of the members in `HELD`. The API does not define the content of a member in
-/// `HELD`.
+/// Members whose value is an object that contains a member in `HELD`. The API does not define the content of a member
+/// in `HELD`.
 const HOLDERS: [&str; 4] = [
     "functionCall",
     "functionResponse",

@@ -45,7 +45,7 @@ pub(crate) struct PartContext<'p, 'a> {
     pub(crate) extra: &'p ExtraFields<'a>,
 }
 
-/// Decodes a part of the kind `kind`, which is one of `KINDS`.
+/// Decodes one part of a candidate. `kind`: the kind of the part, which is one of `KINDS`.
 pub(crate) fn read_tool<'a>(
     wire: &mut DecodeContext<'_, '_>,
     kind: &str,

@@ -227,7 +227,8 @@ pub(crate) fn value<'a>(
     assembler.call_value(out, 0, item_address.address(), plain(event, member))
 }
 
-/// If an event without arguments has another member that may contain them, marks the call of the event.
+/// If an event lacks the arguments member but another member may contain the arguments, marks the call of the event as
+/// possibly incomplete.
 #[cold]
 fn miss_arguments<'a>(event: &Object<'a>, reader: &mut Reader<'_, '_, 'a>) -> ParseResult {
     if may_hold_arguments(&reader.extra_fields_of_event(event).members) {

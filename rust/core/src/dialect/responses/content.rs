@@ -60,9 +60,9 @@ impl TextKind {
     }
 }
 
-/// Returns the `TextKind` of the content part in a `content_part` or summary part event, and the name of the member
-/// with its text. `default` overrides the `TextKind` of the type. If `default` is `None`, returns `None` for an unknown
-/// type.
+/// Returns the `TextKind` of the part in a `content_part` or summary part event, and the name of the member that
+/// contains the part's text. `default` overrides the `TextKind` of the type. If `default` is `None`, returns `None`
+/// for an unknown type.
 pub(crate) fn text_kind_of(
     part: &Object<'_>,
     default: Option<TextKind>,

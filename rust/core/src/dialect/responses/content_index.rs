@@ -25,7 +25,7 @@ pub(crate) enum Purpose {
     Close,
 }
 
-/// The amount of a part that has arrived. The variants are in ascending order.
+/// How much of a part has arrived. The variants are in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Stage {
     Opened,
@@ -106,8 +106,8 @@ pub(crate) struct ContentIndexes {
     by_index: Map<i64, Message>,
     /// Ids of the messages in `by_id`, by output index.
     ids: Map<i64, String>,
-    /// True if any label has changed its part since the last call to `take_renamed`. Templates are not valid after such
-    /// a change.
+    /// True if any label was reassigned to another part since the last call to `take_renamed`. Templates are not valid
+    /// after a label was reassigned.
     renamed: bool,
 }
 
@@ -119,7 +119,7 @@ enum MessageKey {
 }
 
 impl ContentIndexes {
-    /// Returns true if any label has changed its part since the last call to this function.
+    /// Returns true if any label was reassigned to another part since the last call to this function.
     #[inline]
     pub(crate) fn take_renamed(&mut self) -> bool {
         mem::take(&mut self.renamed)
@@ -186,7 +186,7 @@ impl ContentIndexes {
         }
     }
 
-    /// Marks the message as complete, although the terminal output may still list the message.
+    /// Marks the message as complete, even though the terminal output may list the message again.
     pub(crate) fn finish(&mut self, item_address: &ItemAddress<'_>) {
         let key = self.known(item_address);
         if let Some(message) = key.and_then(|key| self.at(&key)) {

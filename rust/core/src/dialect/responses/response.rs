@@ -150,8 +150,8 @@ impl Responses {
         reader.report()
     }
 
-    /// Emits the response's start event from the first event that identifies the response, or completes it from a later
-    /// event. In a resumed stream, this may be the terminal event.
+    /// Emits the response's start event from the first event that identifies the response, or completes the start event
+    /// from a later event. In a resumed stream, the terminal event may be the first event that identifies the response.
     fn start<'a>(
         &mut self,
         response: &Object<'a>,
@@ -289,8 +289,8 @@ impl Responses {
     }
 }
 
-/// Returns the response in an event that opens or ends it, and its place. Some gateways send the members of the response
-/// next to the type of the event.
+/// Returns the response in an event that opens or ends it, and its place. Some gateways send the members of the
+/// response next to the type of the event.
 fn response_of<'w, 'a>(
     event: &Object<'a>,
     reader: &mut Reader<'w, '_, 'a>,

@@ -77,8 +77,8 @@ impl Sequence {
         }
     }
 
-    /// Returns true if an event with this number and content has been seen before. The hash of an event is `mark`,
-    /// which is the same for equal events.
+    /// Returns true if an event with this number and content has been seen before. `mark`: the hash of the event, which
+    /// is the same for equal events.
     pub(crate) fn is_replayed(
         &mut self,
         out: &mut Output<'_>,

@@ -88,13 +88,14 @@ impl Texts {
         self.waiting
     }
 
-    /// Returns true if any `content_index` or `summary_index` has changed its part since the last call.
+    /// Returns true if any `content_index` or `summary_index` was reassigned to another part since the last call to
+    /// this function.
     #[inline]
     pub(crate) fn take_renamed(&mut self) -> bool {
         self.indexes.take_renamed() | self.summary_indexes.take_renamed()
     }
 
-    /// Returns the address with its part index replaced with the position of the part in its item.
+    /// Returns the address after replacing the part index with the position of the part in its item.
     #[inline]
     pub(crate) fn with_position<'a>(
         &mut self,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from streamweld._pure.json.scanner import Path, Payload
 
 _DOCUMENT = ("id", "mediaType", "title", "filename")
-_FILE_TEXTS = ("base64", "base64Data")  # members of a `GeneratedFile` with its data
+_FILE_TEXTS = ("base64", "base64Data")  # members of a `GeneratedFile` that contain its data
 
 
 def read_source(part: TypedPart, assembler: Assembler) -> None:
@@ -50,8 +50,8 @@ def read_file(part: TypedPart, assembler: Assembler) -> None:
         path, sent = ("file",), wrapped
         media_type = media_type or _text(part, wrapped.get("mediaType"))
     if is_object(sent):
-        # Specification V4 wraps the file in an object whose `type` is `url` or `data`; the member with that name
-        # contains the content. A `GeneratedFile` contains its data in `base64` or `base64Data` instead.
+        # Specification V4 wraps the file in an object whose `type` is `url` or `data`, which is also the name of the
+        # member with the content. A `GeneratedFile` contains its data in `base64` or `base64Data` instead.
         url = _text(part, sent.get("url"))
         found = [sent.get(key) for key in ("data", *_FILE_TEXTS)]
         data = next((text for text in found if isinstance(text, str) and text), None)

@@ -58,8 +58,8 @@ class ToolReader:
     def call(self, part: TypedPart) -> None:
         provider = part.provider()
         identity = part.identity(*_ID_OF_CALL)
-        # `streamText` sets `invalid` if it rejects the input of a call. It also sends the result, so the call is not
-        # dispatchable.
+        # `streamText` sets `invalid` if it rejects the input of a call. `streamText` also sends a result for such a
+        # call, so the call is not dispatchable.
         refused = part.value.get("invalid") is True
         self._assembler.call_closed(
             0,

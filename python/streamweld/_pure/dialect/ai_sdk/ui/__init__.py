@@ -31,7 +31,7 @@ _SCHEMA = Schema(_SPEC)
 _CLIENTS = ClientMembers(_SPEC)
 _FRAMES = frozenset(_SPEC["frames"])  # types of chunks without content
 _RECOVERED = frozenset(_SPEC["recovered"])  # types that are decoded even after a broken document
-_TEXT = ("delta", "text", "textDelta")  # possible names of the member with the text; the protocol uses the first
+_TEXT = ("delta", "text", "textDelta")  # possible names of the text member; the protocol uses the first
 _DATA = "data-"  # prefix of the chunk types that applications define
 
 

@@ -1,7 +1,7 @@
 """Decodes the message id of a UI message stream, and the metadata that the application adds to the message.
 
 The application defines the metadata. The metadata objects in `start`, `finish`, and `message-metadata` are merged. This
-module merges only their top-level members. Many applications put the usage in this metadata.
+module merges only the top-level members of these objects. Many applications put the usage in this metadata.
 """
 
 from __future__ import annotations

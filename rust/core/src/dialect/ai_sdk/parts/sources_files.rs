@@ -104,8 +104,8 @@ fn contents<'a>(
 ) -> (Option<Cow<'a, str>>, Option<Cow<'a, str>>) {
     match raw.kind {
         Kind::Object => {
-            // Specification V4 wraps the file in an object whose `type` is `url` or `data`; the member with that name
-            // contains the content. A `GeneratedFile` contains its data in `base64` or `base64Data` instead.
+            // Specification V4 wraps the file in an object whose `type` is `url` or `data`, which is also the name of
+            // the member with the content. A `GeneratedFile` contains its data in `base64` or `base64Data` instead.
             let inner = members(raw);
             let url = part.text_of(find(&inner, "url"));
             let mut texts = FILE_TEXTS.iter();

@@ -79,8 +79,8 @@ pub(crate) fn call(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_
     let provider = part.provider();
     let identity = part.identity(&ID_OF_CALL);
     let name = part.descriptive_string("toolName");
-    // `streamText` sets `invalid` if it rejects the input of a call. It also sends the result, so the call is not
-    // dispatchable.
+    // `streamText` sets `invalid` if it rejects the input of a call. `streamText` also sends a result for such a
+    // call, so the call is not dispatchable.
     let refused = part
         .get("invalid")
         .is_some_and(|raw| raw.kind == Kind::True);

@@ -1,7 +1,7 @@
 //! Decodes the message id of a UI message stream, and the metadata that the application adds to the message.
 //!
 //! The application defines the metadata. The metadata objects in `start`, `finish`, and `message-metadata` are merged.
-//! This module merges only their top-level members. Many applications put the usage in this metadata.
+//! This module merges only the top-level members of these objects. Many applications put the usage in this metadata.
 
 use crate::assemble::part::object_merge::RawMembers;
 use crate::dialect::ai_sdk::part::TypedPart;

@@ -44,7 +44,7 @@ class _State(Enum):
 
 
 class _Call:
-    """A call that is not completely written."""
+    """A call that has not been completely written."""
 
     __slots__ = ("_json", "_unchecked", "call_id", "custom", "index", "name", "state", "waits", "written_text")
 
@@ -60,7 +60,7 @@ class _Call:
         self._unchecked: list[str] = []
 
     def receive(self, text: str, *, waits: bool) -> None:
-        """Record a piece of text, which is written later if `waits` is true, and now otherwise."""
+        """Record a piece of text. If `waits` is true, the piece is written later; otherwise, it counts as written."""
         self._unchecked.append(text)
         if waits:
             self.waits.append(text)
@@ -318,7 +318,7 @@ class Calls:
         return heap[0] if heap else None
 
     def _keep_late(self, part: int, call: _Call) -> None:
-        """Record that a call that has begun has waiting text."""
+        """Record a call that has begun and whose text waits for another call."""
         if not call.waits:
             heappush(self._late, part)
 

@@ -294,7 +294,7 @@ impl TextCalls {
         choice.record_text_position(delta.part, context.settings);
     }
 
-    /// Emits the first piece of a choice with the start event, and returns true, if no marker can begin in the piece.
+    /// If no marker can begin in the first piece of a choice, emits the piece with the start event, and returns true.
     fn opens_unmarked(
         &mut self,
         out: &mut Output<'_>,
@@ -765,7 +765,7 @@ impl Choice {
         }
     }
 
-    /// Emits the start event of a part, and returns true, if nothing else is held back.
+    /// If nothing else is held back, emits the start event of a part, and returns true.
     fn start_only(&mut self, out: &mut Output<'_>, number: u32) -> bool {
         let is_only = self.parts.len() == 1;
         let held = self.parts.front_mut().filter(|part| {
@@ -789,8 +789,8 @@ impl Choice {
         };
     }
 
-    /// Accepts the next piece of a part, and returns true, if the piece is short, continues a line and contains no
-    /// marker byte.
+    /// If the next piece of a part is short, continues a line and contains no marker byte, accepts the piece and
+    /// returns true.
     ///
     /// A piece without marker bytes contains no line ending, because a line ending is a marker byte.
     #[inline(always)]
@@ -799,7 +799,7 @@ impl Choice {
             && self.scanner.take_unmarked(text, settings)
     }
 
-    /// Accepts the next piece of a part, and returns true, if no marker can begin in it.
+    /// If no marker can begin in the next piece of a part, accepts the piece and returns true.
     fn takes(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
         let is_next = matches!(self.text_position, TextPosition::InLine(it) | TextPosition::LineStart(it) if it == part);
         let is_unmarked =
@@ -1172,7 +1172,7 @@ impl TextCalls {
         }
     }
 
-    /// Accepts the next piece of its part, and returns true, if no marker can begin in it.
+    /// If no marker can begin in the next delta, accepts the delta and returns true.
     #[inline(never)] // otherwise `passes_unchanged`, which reads every delta, saves more registers
     fn takes(&mut self, delta: &Delta<'_>) -> bool {
         let choice = read_last(&mut self.choices, &mut self.last, delta.choice);

@@ -29,7 +29,7 @@ class OwnMembers:
         self._unwritten: dict[int, tuple[Raw, Raw]] = {}  # members of a choice, and members of its delta
         self._finish: dict[int, tuple[Raw, Raw]] = {}  # the same for members that arrived with the finish reason
         self._names: dict[int, set[str]] = {}  # names of the members in the source's current chunk
-        self._delta_names: dict[int, set[str]] = {}  # names of the delta's members in that chunk
+        self._delta_names: dict[int, set[str]] = {}  # names of the delta's members in the source's current chunk
         self._lists: dict[int, ListIndexes] = {}  # the lists in the deltas
         self._lossy: set[int] = set()  # choices with members in the current chunk that cannot be written
 

@@ -302,7 +302,7 @@ pub(crate) fn read_limits(table: &Bound<'_, PyDict>) -> PyResult<Limits> {
     Ok(limits)
 }
 
-/// `table`: the required parameters of each tool. All parameters of the tools that have no others are in `config`.
+/// `table`: the required parameters of each tool. `config` lists all parameters of the tools that allow no others.
 fn read_tools(table: &Bound<'_, PyDict>, config: &Bound<'_, PyDict>) -> PyResult<Vec<Tool>> {
     let properties = member(config, intern!(config.py(), "tool_properties"))?;
     let properties = properties.as_ref().map(|table| table.cast::<PyDict>());

@@ -217,7 +217,7 @@ unsafe fn drop_object(slf: *mut ffi::PyObject, freelist: &Freelist<Object>) {
     }
 }
 
-/// Creates one class. The interpreter keeps pointers to the class's data, so that data is leaked once per process.
+/// Creates one class. The interpreter keeps pointers to the class's data, so the data is leaked once per process.
 fn class(py: Python<'_>, class: &Class) -> PyResult<Py<PyType>> {
     let [part, text, choice, metadata] = class.fields;
     let member = |name: &'static CStr, code: c_int, offset: usize| ffi::PyMemberDef {

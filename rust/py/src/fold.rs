@@ -2,7 +2,7 @@
 //!
 //! `response._Fold` does the same for event objects. A fold stores the events as Rust values, and builds each Python
 //! object when the object is first read. For an ended stream, the values are collected at the first read. For an open
-//! stream, they are collected when `parser.response` is read, because later events would change them.
+//! stream, the values are collected when `parser.response` is read, because later events would change them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

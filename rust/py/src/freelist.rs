@@ -21,8 +21,7 @@ const SPARE: usize = 256;
 const LOCKED: bool = size_of::<ffi::PyObject>() == size_of::<[usize; 2]>();
 
 /// The dead objects of one class, as a linked list. Each object keeps its object head, and thereby its reference to the
-/// type. The list is accessed only while the global lock is held. The fields are atomics to avoid a `static mut`, which
-/// costs nothing.
+/// type. The list is accessed only while the global lock is held. Atomic fields avoid a `static mut` at no cost.
 #[derive(Debug)]
 pub(crate) struct Freelist<T> {
     first: AtomicPtr<T>,

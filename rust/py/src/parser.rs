@@ -97,8 +97,7 @@ impl Parser {
         })
     }
 
-    /// Returns the events from which the response so far can be rebuilt, its completeness, and the number of dropped
-    /// diagnostics.
+    /// Returns the response so far as events, its completeness, and the number of dropped diagnostics.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
         let State { core, .. } = &*self.lock(py)?;
         let mut sink = Collector::new(py, 0)?;

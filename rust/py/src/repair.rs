@@ -92,8 +92,7 @@ impl Repairer {
         })
     }
 
-    /// Returns the events from which the response so far can be rebuilt, its completeness, and the number of dropped
-    /// diagnostics.
+    /// Returns the response so far as events, its completeness, and the number of dropped diagnostics.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, &'static str, u64)> {
         let state = self.lock(py)?;
         let mut sink = Collector::new(py, 0)?;

@@ -48,7 +48,7 @@ __all__ = ["Anthropic"]
 
 # Usage members that the encoder writes from the normalized token counts.
 _COUNTS = frozenset({"input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"})
-_DELTA_MEMBERS = ("stop_sequence", "stop_details")  # clients read them only from the delta of `message_delta`
+_DELTA_MEMBERS = ("stop_sequence", "stop_details")  # clients read these members only from the delta of `message_delta`
 _LATE_MEMBERS = ("container",)  # other members of a message that clients also read from the delta of `message_delta`
 _MAX_MERGED_SIZE = 4096  # maximum size of the members that are merged from several events, in bytes
 _MOST_WAITING = 1 << 20  # maximum number of characters in the deltas of queued blocks
@@ -70,7 +70,7 @@ class Anthropic(SequentialAnswer):
         # Indexes of the latest block in the source and in the output. None after the block's `content_block_stop`.
         self._latest: tuple[int | None, int] | None = None
         self._bare: int | None = None  # index of the latest block, if that block has no part and is open
-        self._waiting = 0  # number of characters in deltas that were queued
+        self._waiting = 0  # number of characters in queued deltas
         self._members: dict[MembersOf, Raw] = {}  # unknown members that have not been written yet
 
     # The message
@@ -320,7 +320,7 @@ class Anthropic(SequentialAnswer):
             case Members():
                 self._keep_members(content.of, writable(content.members))
             case ChunkFacts() | ReasoningFacts() | ChoiceMembers() | ChoiceEnd():
-                pass  # sent only by the decoder of Chat
+                pass  # only the Chat decoder emits these
 
     def unmodelled_block(self, block: Block, content: UnmodelledBlock) -> None:
         self._start(block, spliced(content.start))
@@ -361,7 +361,7 @@ class Anthropic(SequentialAnswer):
             self._keep_members("delta", moved)
             extra.pop("stop_reason", None)
         if self.opened and of == "start_usage":
-            of = "end_usage"  # `message_start` came after the message was opened, and `message_delta` has a usage, too
+            of = "end_usage"  # `message_start` arrived too late, but `message_delta` can also contain the usage
         elif self.opened and of == "message":
             of, lost = "delta", {name: raw for name, raw in extra.items() if name not in _LATE_MEMBERS}
             if any(raw != "null" for raw in lost.values()):

@@ -129,8 +129,8 @@ class Converter:
     def overflow(self, unread: list[bytes]) -> bytes:
         """End the conversion because too many bytes arrived before the dialect was detected, and return the ending.
 
-        `unread` is the remaining input, which does not complete a payload. Each piece is removed from the list when it
-        is read.
+        `unread` contains the pieces of the remaining input, which does not complete a payload. Each piece is removed
+        from `unread` when it is read.
         """
         made: list[bytes] = []
         unread.reverse()

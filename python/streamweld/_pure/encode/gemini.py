@@ -283,13 +283,14 @@ class Gemini:
         if index in self._malformed and reason in _HIDING:
             return _MALFORMED
         if reason == "tool_calls" and index in self._nameless and index not in self._written:
-            return None  # an answer of calls that could not be written is not a success
+            return None  # if none of the candidate's calls could be written, the candidate is not a success
         word = finish_word(_TARGET, reason)
         return (self._raw.get(index) or word) if self._context.passed.own else word
 
     def _counts(self) -> str | None:
-        """Return the usage object. The object is copied from a source in this dialect if clients read all its names.
-        Otherwise, the object is built from the token counts, with thoughts excluded from `candidatesTokenCount`.
+        """Return the usage object. If the source has this dialect and clients read all names in its usage object, that
+        object is copied. Otherwise, the object is built from the token counts, with thoughts excluded from
+        `candidatesTokenCount`.
         """
         if self._usage is None:
             return None

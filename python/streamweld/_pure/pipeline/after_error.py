@@ -2,7 +2,7 @@
 
 The first case is an event after an upstream error. Some dialects report a failure with two events (Responses: `error`,
 `response.failed`) or send a final event after the error (AI SDK). Comments and the terminal marker may also follow the
-error, but an event that reports success may not. The second case is an event without content for any part, while the
+error, but an event that reports success must not. The second case is an event without content for any part, while the
 stream is being rewritten. The types come from `_spec/conversions.json`; apart from that, this module does not depend on
 any dialect.
 """
@@ -32,7 +32,7 @@ class AfterError:
     def __init__(self, dialect: str) -> None:
         self._framer = Framer(LIMITS, keep_stray=True)
         facts: Mapping[str, Any] = load_conversions()["behind_error"]
-        # These are tuples instead of sets, because the value to look up is arbitrary JSON and may not be hashable.
+        # These are tuples instead of sets, because the value to look up is arbitrary JSON and might not be hashable.
         self._may: tuple[str, ...] = tuple(facts["types"].get(dialect, ()))
         self._good: tuple[str, ...] = tuple(facts["success"])
 

@@ -44,12 +44,12 @@ class Ending:
         return "mid_utf8" if pending.mid_utf8 else "mid_event"
 
     def _data(self, pending: Pending) -> bool:
-        """Parse the data lines. Return True if they were complete or had no content."""
+        """Parse the data lines. Return True if the lines were complete or had no content."""
         is_joined = pending.is_joined
         return not pending.data or self._used(pending.data, pending.event, pending.offset, is_joined=is_joined)
 
     def _stray(self, pending: Pending) -> bool:
-        """Parse the stray lines. Return True if they were complete or had no content."""
+        """Parse the stray lines. Return True if the lines were complete or had no content."""
         return not pending.stray or self._used(pending.stray, "message", pending.stray_offset, stray=True)
 
     def of_array(self, body: ArrayBody) -> UnfinishedInput:

@@ -83,7 +83,7 @@ class Parser:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the response was truncated. If it was, the events of the current call close all open parts."""
+        """Whether the response was truncated. If so, the events of the current method call close all open parts."""
         return self._assembler.completeness == "truncated"
 
     @property
@@ -116,7 +116,7 @@ class Parser:
 
     @property
     def is_body_undecided(self) -> bool:
-        """Whether the first bytes do not show yet whether the body is one JSON array."""
+        """Whether more input is needed to decide if the body is one JSON array."""
         return self._array.is_one is None
 
     @property
@@ -186,7 +186,7 @@ class Parser:
             self._lock.release()
 
     def snapshot(self) -> tuple[list[Event], str, int]:
-        """Return events that rebuild the response so far, its completeness, and the number of dropped diagnostics."""
+        """Return the response so far as events, its completeness, and the number of dropped diagnostics."""
         self._enter()
         try:
             over = self._closed or self._failed
@@ -217,7 +217,7 @@ class Parser:
         """The recorded diagnostics."""
         return list(self._out.diagnostics)
 
-    # Locking and error handling for one call
+    # Locking and error handling for one method call
 
     def _enter(self) -> None:
         if not self._lock.acquire(blocking=False):
@@ -236,8 +236,8 @@ class Parser:
         return self._guarded(self._end, InputEnd.BROKEN if broken else InputEnd.CLEAN)
 
     def _guarded(self, step: Callable[[_T], None], argument: _T) -> list[Event]:
-        """Run a step and return its events. After a fault, the exception contains the events of the call, and the
-        stream ends.
+        """Run a step and return its events. After a fault, the exception contains the events that the step emitted, and
+        the stream ends.
         """
         out = self._out
         try:

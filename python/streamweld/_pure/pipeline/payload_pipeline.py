@@ -59,7 +59,7 @@ BODY_HEAD = 512  # number of body bytes that a fault shows if the body is not an
 
 @dataclass(frozen=True, slots=True)
 class _LastMessage:
-    """A payload that is an error if the response ends with it, and its place."""
+    """A payload with its place. The payload is an error if the response ends with it."""
 
     payload: Payload
     offset: int
@@ -176,7 +176,7 @@ class PayloadPipeline:
         If clients would parse its data and raise an exception, the payload is also marked so that repair omits it.
         """
         if not text:
-            self._out.leave_out("empty_event")  # openai-python and the AI SDK parse it as JSON
+            self._out.leave_out("empty_event")  # openai-python and the AI SDK parse empty data as JSON
             return True
         is_keep_alive = self.is_keep_alive(event)
         if is_keep_alive and self._is_keep_alive_read(event):
@@ -415,9 +415,9 @@ class PayloadPipeline:
     def _joined_line(self, text: bytes, at: int, here: _SalvagedText) -> None:
         """Handle a line that contains a document and other fields.
 
-        Before the first complete payload, such a line means that the caller removed the line endings, except if the
-        document reports an error: some relays append the terminal marker to an error. After that payload, such a line
-        means that a single line ending is missing, directly after the document.
+        Before the first complete payload, such a line means that the caller removed the line endings, unless the
+        document reports an error, to which some relays append the terminal marker. In all other cases, a single line
+        ending is missing, directly after the document.
         """
         event = self._error_event(text[:at], here.event) if here.first else here.event
         if event is None or here.joins == MOST_JOINS:
@@ -437,7 +437,7 @@ class PayloadPipeline:
         self._salvage_remainder(text[joined.remainder :], rest)
 
     def _error_event(self, document: bytes, event: str) -> str | None:
-        """Return the name of the event as which a document is decoded if it reports an error, or None if it does not.
+        """Return the event name for decoding a document that reports an error, or None for any other document.
 
         `event`: the name of the event that contains the document.
         """
@@ -705,9 +705,9 @@ class PayloadPipeline:
     def reject_joined_head(self, offset: int, *, is_open: bool, end: int | None = None) -> None:
         """Raise a fault if the beginning of the body shows that its lines were passed on without line endings.
 
-        `offset`: the byte offset that the fault reports. `is_open`: no line ending follows the last line of the
-        beginning anywhere in the body. `end`: the offset at which a line exceeds a limit. The beginning of the body is
-        cut at `end`, so that the result does not depend on the sizes of the reads.
+        `offset`: the byte offset that the fault reports. `is_open`: true if the body has no line ending after the last
+        line of `self.head`. `end`: the offset at which a line exceeds a limit. The beginning of the body is cut at
+        `end`, so that the result does not depend on the sizes of the reads.
         """
         head = self.head[:end]
         if not self.seen and has_joined_lines(head, self._max_depth, is_open=is_open):

@@ -25,8 +25,8 @@ MARKER = b"[DONE]"
 _FIELDS = (b"data", b"event", b"id", b"retry")
 _FIELD_NAMES = tuple([field + b":" for field in _FIELDS])
 _BOM = b"\xef\xbb\xbf"
-# The end of a document with a field name or a comment directly after it. Searching for it needs no memory; parsing a
-# long document would take many times the memory of its text.
+# The end of a document with a field name or a comment directly after it. Searching for this pattern needs no memory,
+# whereas parsing a long document takes many times the memory of its text.
 _FIELD_AFTER_DOCUMENT = re.compile(rb"[}\]][ \t]*(?:data|event|id|retry)?:")
 
 # Maximum number of line endings that may be missing in one payload. If more line endings are missing, they were removed
@@ -138,7 +138,7 @@ def _whole(text: bytes, caps: Caps) -> Payload | None:
 def joined_field(text: bytes, max_depth: int | None) -> int | None:
     """Return the position of a field name directly after a complete document or the marker at the start of `text`.
 
-    No dialect sends a field name directly after a document. A line with both means that the line endings were removed
+    No dialect sends a field name directly after a document. A field name there means that the line endings were removed
     before the input reached streamweld.
     """
     if text[:1] not in (b"{", b"[") or _FIELD_AFTER_DOCUMENT.search(text) is None:
@@ -198,7 +198,7 @@ def split_joined_line(text: bytes, at: int) -> JoinedLine:
 def has_joined_lines(head: bytes, max_depth: int | None, *, is_open: bool) -> bool:
     """Return True if a body without any payload contains a data line without a line ending before or after it.
 
-    `is_open`: no line ending follows the last line of `head` anywhere in the body.
+    `is_open`: true if the body has no line ending after the last line of `head`.
     """
     lines = _lines_of(head)
     for number, line in enumerate(lines, start=1):

@@ -606,7 +606,7 @@ class Repairer:
         self._report_losses()
 
     def _report_losses(self) -> None:
-        """Report the conversion losses since the last call."""
+        """Report the conversion losses since this method was last called."""
         for loss in self._context.losses.take():
             self._parser.out.diagnose("not_carried", detail=loss)
 
@@ -734,7 +734,7 @@ class Repairer:
         # Every chunk may contain running token counts, so only the last counts are final.
         out, passed = self._parser.out, self._context.passed
         passed.counted = 0 < self._counted == out.counted
-        passed.payload = out.payload  # even if this payload ended the response without an event
+        passed.payload = out.payload  # the last payload, even if it ended the response without an event
         encoder.end(ending)
 
     def _failed(self, fault: StreamError) -> None:

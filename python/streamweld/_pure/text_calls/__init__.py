@@ -22,9 +22,9 @@ determines whether a call may begin there:
 - A call is never allowed in a fence, inline code, a quoting element, reasoning tags or a message of another role, on a
   line indented by four columns or more, in a list item, in a diff, or on the lines between a quotation and the next
   blank line. A list item, a table row or a similar line counts as a quotation if it contains a marker (except a
-  markerless one); any line that ends in a marker does so, too. Unified, context and classic diffs are recognized. A
-  fence that is indented by four columns or more may also be code. Both interpretations are tracked, and a call is
-  allowed only if neither has an open fence.
+  markerless one); any line that ends in a marker also counts as a quotation. Unified, context and classic diffs are
+  recognized. A fence that is indented by four columns or more may also be code. Both interpretations are tracked, and a
+  call is allowed only if neither has an open fence.
 - An entry of `messages` consists of an opener, a role and a closer. The role is the model's: if it does not follow the
   opener, the message belongs to another role. If the role is null, the opener itself names another role. The message
   ends at the closer.
@@ -61,8 +61,8 @@ A complete block is checked. Each name must be the name of a tool (otherwise `un
 tools at all, or `never` if the tool is never promoted), each value must match its schema (`bad_value`), and markerless
 arguments must match the schema completely (`bad_arguments`). A block that passes these checks is pending. Whitespace,
 `end_of_turn` literals and further blocks may follow it. After a `next_turn` literal, which may also follow, only
-whitespace may follow; everything else up to the end of the choice is text. If anything else follows, it counts as text;
-this includes a refused block. If text follows, pending blocks are refused (`text_follows`):
+whitespace may follow; everything else up to the end of the choice is text. Anything else that follows, including a
+refused block, counts as text. If text follows, pending blocks are refused (`text_follows`):
 
 - with `after="end"`, all of them; the rest of the choice is text, because the response quotes calls;
 - with `anywhere`, only those that follow prose on their line, those without a marker, and all that began on the line on
@@ -82,9 +82,9 @@ parts.
 
 Whether pending blocks are promoted is decided just before the choice's `Finished` event is emitted. The finish reason
 must be `stop`, `tool_calls` or `other`; otherwise, the blocks are refused as `finish`. `max_tool_calls` and `max_parts`
-must also leave room for all of their calls, in addition to those already in the stream; otherwise, the blocks are
-refused as `limit`. If the stream ends or fails without a `Finished` event, the blocks are refused as `cut`. If none of
-these cases applies, the events are emitted in this order:
+must also leave room for all calls of the blocks, in addition to the calls already in the stream; otherwise, the blocks
+are refused as `limit`. If the stream ends or fails without a `Finished` event, the blocks are refused as `cut`. If none
+of these cases applies, the events are emitted in this order:
 
 - The text of each part up to its first block is complete and is emitted as `TextDone`. If no text of a part remains,
   the part is not emitted at all (neither `Started` nor `Done`), unless it has an item id, annotations, a signature or
@@ -95,12 +95,12 @@ these cases applies, the events are emitted in this order:
   (all arguments) and `ToolCall`, with the next free part number. The id of the call is `call_sw_<part>` (or
   `call_<seed>_<part>` if there is a seed), made unique like every generated id. The call's state is `complete`, its
   `origin` is `"text"`, and its `raw_text` is the block.
-- Whitespace and end-of-turn tokens after a block are dropped together with the block. With `anywhere`, text after them
-  continues in a new part.
+- Whitespace and end-of-turn tokens after a block are dropped together with the block. With `anywhere`, text after the
+  dropped tokens continues in a new part.
 - `Finished` has the reason `tool_calls` if a call was promoted; `raw_reason` does not change.
 
-A snapshot of the response is consistent with this: it first contains the text of the parts without the blocks, and
-then, after all parts from the assembler, the added parts in the order of their part numbers.
+A snapshot of the response matches these events: it first contains the text of the parts without the blocks, and then,
+after all parts from the assembler, the added parts in the order of their part numbers.
 
 Mode `report` scans in the same way, but holds nothing back and changes no events. Where mode `promote` reports
 `text_call_promoted`, mode `report` reports `text_call_seen` (with the number of the text part). Names are not checked

@@ -121,5 +121,5 @@ class Settings:
 
 @lru_cache(maxsize=16)
 def load_settings(text: str) -> Settings:
-    """Return the settings of a policy. All streams with the same policy share them."""
+    """Return the settings of a policy. All streams with the same policy share the settings."""
     return Settings(json.loads(text))

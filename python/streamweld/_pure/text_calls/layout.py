@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Layout", "MarkerPosition"]
 
-_HEAD: Final = 256  # number of characters at the start of a line that determine its kind
+_HEAD: Final = 256  # number of characters at the start of a line that determine the line's kind
 _CODE_INDENT: Final = 4
 _LIST_INDENT: Final = 2
 _FENCE: Final = 3
@@ -317,10 +317,10 @@ class Layout:
             return
         # In Markdown, lines after a quotation or a list item belong to it until a blank line. A list item or another
         # quoting line that contains a marker quotes a call, and the following lines may be the rest of the quotation or
-        # its next call. A call that remains text is still readable, but a quoted call cannot be undone once it was run.
-        # Therefore, no call is allowed before the blank line. After list items without a marker, a call is allowed,
-        # because models often list their steps just before they make a call. A line that ends in a marker quotes a
-        # block whose content is on the following lines.
+        # its next call. A call that remains text is still readable, but a quoted call cannot be undone once it has been
+        # run. Therefore, no call is allowed before the blank line. After list items without a marker, a call is
+        # allowed, because models often list their steps just before they make a call. A line that ends in a marker
+        # quotes a block whose content is on the following lines.
         self._in_quotation = (
             self._in_quotation
             or content.startswith(">")

@@ -61,7 +61,7 @@ class Quotes:
     def closes(self, line: list[str], following: str) -> bool:
         """Return True if the line ends with a closing mark and nothing is open after it.
 
-        `line`: its text so far, in pieces. `following`: the next character.
+        `line`: the text of the line so far, in pieces. `following`: the next character.
         """
         text = "".join(line[self._at :])
         if text.endswith(following):

@@ -311,8 +311,7 @@ class Scanner:
                 self._give_up(block, "limit")
             return None
         if (block.after_prose or block.family.tier == "markerless") and not block.has_matched:
-            # The text mentions the marker without making a call, or begins like a call of a family without a marker but
-            # is not one.
+            # The text only mentions the marker, or only begins like a call of a family without a marker.
             self._block, self._state = None, _State.TEXT
             self._unread.append(block.marker)
             return "".join(block.pieces[1:]) + chunk, 0

@@ -178,7 +178,7 @@ class TextCallStage:
         self._out.diagnose(code, part, f"{block.family.name} {block.span} {reason}".rstrip())
 
     def pass_on(self, event: Event, address: tuple[int | None, int | None, str | None] | None = None) -> None:
-        """Emit an event that was held back. `address`: the address at which its part was opened."""
+        """Emit an event that was held back. `address`: the address at which the event's part was opened."""
         if address is not None:
             self._out.address = address
         self._out.pass_on(event)

@@ -1,4 +1,4 @@
-"""Converts the arguments of a call to the types in the tool's JSON schema, and writes them as JSON.
+"""Converts the arguments of a call to the types in the tool's JSON schema, and writes the arguments as JSON.
 
 A value whose schema allows only strings remains unchanged (`007`, `true`). For any other value, all allowed types
 except string are tried first. If the value does not match any allowed type, the call is refused.
@@ -196,7 +196,7 @@ def _described(root: Mapping[str, Any], key: str) -> bool:
 
 
 def _declared(members: Mapping[str, Any]) -> set[str]:
-    """Return the types that a schema declares, without those that it refers to."""
+    """Return the types that a schema itself declares, without the types of schemas that it refers to."""
     types: set[str] = set()
     word = members.get("type")
     for one in cast("list[object]", word) if isinstance(word, list) else [word]:

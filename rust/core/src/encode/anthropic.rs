@@ -370,7 +370,7 @@ impl BlockWriter for Message {
         context.losses.note(match what {
             StandalonePart::Source { .. } => "sources",
             StandalonePart::File { .. } => "files",
-            StandalonePart::Result(_) if context.passed.own => return, // its block is written as sent
+            StandalonePart::Result(_) if context.passed.own => return, // the result's block is written as sent
             StandalonePart::Result(_) => "server_tool",
         });
     }
@@ -581,9 +581,9 @@ impl Message {
         self.latest = self.latest.filter(|(_, latest)| Some(*latest) != index);
     }
 
-    /// Returns the signature of a reasoning block if it can be written. The signature must come from Anthropic, unless
-    /// it is written as a carrier, and must not have been written before. The signature of an interrupted block is
-    /// written only in a carrier, because the signature covers the text of both blocks.
+    /// Returns a reasoning block's signature, if that signature can be written. The signature must come from Anthropic,
+    /// unless it is written as a carrier, and must not have been written before. The signature of an interrupted block
+    /// is written only in a carrier, because the signature covers the text of both blocks.
     fn signature<'d>(
         &self,
         context: &EncodeContext,

@@ -249,8 +249,8 @@ impl Gemini {
         self.end_chunk(context, delta.choice);
     }
 
-    /// Writes the rest of the final text if the streamed text is its beginning. Records a loss if the final text
-    /// contradicts the streamed text.
+    /// If the final text begins with the streamed text, writes the rest of the final text. Records a loss if the final
+    /// text contradicts the streamed text.
     fn write_remaining_text(
         &mut self,
         context: &mut EncodeContext,
@@ -391,8 +391,8 @@ impl Gemini {
     }
 }
 
-/// Returns the usage object, which is copied from a source in this dialect if clients read all its names, and otherwise
-/// built from the token counts.
+/// Returns the usage object. If the source has this dialect and clients read all names in its usage object, that object
+/// is copied. Otherwise, the object is built from the token counts.
 fn usage(context: &mut EncodeContext, counts: &Counts) -> String {
     let mut to = Writer::default();
     if let Some(sent) = &context.answer.own_usage {

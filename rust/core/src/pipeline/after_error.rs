@@ -2,7 +2,7 @@
 //!
 //! The first case is an event after an upstream error. Some dialects report a failure with two events (Responses:
 //! `error`, `response.failed`) or send a final event after the error (AI SDK). Comments and the terminal marker may
-//! also follow the error, but an event that reports success may not. The second case is an event without content for
+//! also follow the error, but an event that reports success must not. The second case is an event without content for
 //! any part, while the stream is being rewritten. The types come from `_spec/conversions.json`; apart from that, this
 //! file does not depend on any dialect.
 

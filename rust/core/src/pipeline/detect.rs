@@ -99,7 +99,7 @@ impl PayloadPipeline {
     }
 
     /// Returns true if the document reports an error, is the first payload, and does not identify a dialect. A document
-    /// whose only member is `message` is an error only if no other payload follows, so it does not count.
+    /// whose only member is `message` is an error only if no other payload follows, so such a document does not count.
     fn is_alone(&self, out: &Output<'_>, text: &str, document: &Document<'_>) -> bool {
         let is_message =
             matches!(document, Document::Object(object) if object.names() == ["message"]);
@@ -109,8 +109,8 @@ impl PayloadPipeline {
             && read.is_ok_and(|read| read.is_error_body())
     }
 
-    /// Dispatches the held payloads as those of a Chat stream if the last one contains only a message text. Returns
-    /// false if it does not.
+    /// Dispatches the held payloads as those of a Chat stream if the last one contains only a message text. Otherwise,
+    /// returns false.
     fn waits_with_message(&mut self, out: &mut Output<'_>) -> Result<bool, Fault> {
         let is_message = self.waiting.held.last().is_some_and(|held| {
             let arrival = held.arrival();

@@ -187,8 +187,8 @@ impl PayloadPipeline {
         Ok(())
     }
 
-    /// Stores an unknown payload if it contains only a message text, because it is an error if the response ends with
-    /// it.
+    /// Stores an unknown payload if it contains only a message text. Such a payload is an error if the response ends
+    /// with it.
     #[cold]
     fn keep_message(&mut self, payload: Payload<'_>) {
         if is_message(payload.text, payload.event) {
@@ -198,7 +198,7 @@ impl PayloadPipeline {
                 ..payload.arrival
             };
             self.last_message = Some(Box::new(HeldPayload::of(arrival)));
-            self.fast_path = false; // the next payload must discard the message
+            self.fast_path = false; // the message must be discarded at the next payload
         }
     }
 
@@ -209,7 +209,7 @@ impl PayloadPipeline {
             return Ok(());
         };
         let position = out.position();
-        self.flush(out)?; // this may emit a finish reason
+        self.flush(out)?; // flushing may emit a finish reason
         if !self.assembler.states_end() {
             let arrival = message.arrival();
             out.at(arrival.offset, arrival.ordinal);
@@ -287,7 +287,7 @@ impl PayloadPipeline {
     /// If clients would parse its data and raise an exception, the payload is also marked so that repair omits it.
     pub(crate) fn is_ignored(&self, out: &mut Output<'_>, text: &str, event: Option<&str>) -> bool {
         if text.is_empty() {
-            out.leave_out("empty_event"); // openai-python and the AI SDK parse it as JSON
+            out.leave_out("empty_event"); // openai-python and the AI SDK parse empty data as JSON
             return true;
         }
         let Some(event) = event.filter(|event| self.is_keep_alive(event)) else {
@@ -313,7 +313,7 @@ impl PayloadPipeline {
 }
 
 /// Returns true if a payload matches no dialect and contains only a message text. Such a payload is an error if the
-/// response ends with it. `event`: the name of its event.
+/// response ends with it. `event`: the name of the payload's event.
 pub(crate) fn is_message(text: &str, event: Option<&str>) -> bool {
     let document = members::document(text, None);
     let states = |document: &Document<'_>| match document {
@@ -321,7 +321,7 @@ pub(crate) fn is_message(text: &str, event: Option<&str>) -> bool {
         Document::Other(_) => false,
     };
     let is_free = |document: &Document<'_>| {
-        states(document) && detect(document, event, &[]).is_none() // no dialect defines it
+        states(document) && detect(document, event, &[]).is_none() // no dialect matches
     };
     !event.is_some_and(is_notice) && document.is_ok_and(|document| is_free(&document))
 }

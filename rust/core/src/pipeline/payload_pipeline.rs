@@ -352,8 +352,9 @@ impl PayloadPipeline {
 
     /// Handles a line that contains a document and other fields.
     ///
-    /// Before the first complete payload, such a line means that the caller removed the line endings, unless the document
-    /// reports an error. Otherwise, a single line ending is missing, directly after the document.
+    /// Before the first complete payload, such a line means that the caller removed the line endings, unless the
+    /// document reports an error, to which some relays append the terminal marker. In all other cases, a single line
+    /// ending is missing, directly after the document.
     fn joined_line(
         &mut self,
         out: &mut Output<'_>,
@@ -557,15 +558,15 @@ impl PayloadPipeline {
     }
 }
 
-/// Returns the fault for a field name that follows a document on the same line. `position`: its offset in the payload's
-/// data.
+/// Returns the fault for a field name that follows a document on the same line. `position`: the offset of the field
+/// name in the payload's data.
 pub(crate) fn joined(position: usize) -> Fault {
     let mut fault = Fault::line_ends_missing();
     fault.detail = format!("position {position}");
     fault
 }
 
-/// Returns the limit that a payload exceeded, if that is why it could not be parsed.
+/// Returns the limit that a payload exceeded, or `None` if parsing failed for another reason.
 fn capped(out: &Output<'_>, error: ScanError) -> Option<(LimitName, u64)> {
     let limits = &out.config.limits;
     match error.problem {

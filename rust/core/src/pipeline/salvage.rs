@@ -175,7 +175,7 @@ fn tails(text: &str, reader: Reader) -> Vec<&str> {
     out
 }
 
-/// Returns the document after the last `data:` inside a line that is followed by a complete document.
+/// Searches a line backwards for a `data:` that is followed by a complete document, and returns that document.
 fn glued(line: &str, reader: Reader) -> Option<(&str, Read<'_>)> {
     line.rmatch_indices("data:")
         .take(TAILS)
@@ -196,7 +196,7 @@ fn whole(text: &str, reader: Reader) -> Option<Read<'_>> {
 
 /// Returns the position of a field name directly after a complete document or the marker at the start of `text`.
 ///
-/// No dialect sends a field name directly after a document. A line with both means that the line endings were removed
+/// No dialect sends a field name directly after a document. A field name there means that the line endings were removed
 /// before the input reached streamweld.
 pub(crate) fn joined_field(text: &str, reader: Reader) -> Option<usize> {
     if !text.starts_with(['{', '[']) {
@@ -245,7 +245,7 @@ pub(crate) fn split_joined_line(text: &str, at: usize) -> JoinedLine<'_> {
 
 /// Returns true if a body without any payload contains a data line without a line ending before or after it.
 ///
-/// `is_open`: no line ending follows the last line of `head` anywhere in the body.
+/// `is_open`: true if the body has no line ending after the last line of `head`.
 pub(crate) fn has_joined_lines(head: &[u8], is_open: bool, reader: Reader) -> bool {
     let head = decode_utf8(head.strip_prefix(BOM).unwrap_or(head)).0;
     let mut lines = head.split(['\n', '\r']).peekable();

@@ -184,7 +184,7 @@ struct Done {
     metadata: Option<String>,
 }
 
-/// One part of a snapshot that replaces a part of the response.
+/// A text part or a promoted call that replaces an original part in a snapshot.
 #[derive(Debug)]
 enum Shown {
     Text(u32, Channel, Done),
@@ -234,7 +234,8 @@ impl TextCalls {
         }
     }
 
-    /// Returns the state of a choice, and what its scanner needs. The next piece of the choice must then be scanned.
+    /// Returns the state of a choice, and the `Context` for its scanner. After this call, the next piece of the choice
+    /// must be scanned.
     fn at(&mut self, index: i32) -> (&mut Choice, Context<'_>) {
         let choice = self.choices.slot(index, || Choice {
             index,
@@ -293,7 +294,7 @@ impl TextCalls {
         choice.record_text_position(delta.part, context.settings);
     }
 
-    /// Emits the first piece of a choice with the start event, and returns true, if no marker can begin in the piece.
+    /// If no marker can begin in the first piece of a choice, emits the piece with the start event, and returns true.
     fn opens_unmarked(
         &mut self,
         out: &mut Output<'_>,
@@ -412,7 +413,8 @@ impl TextCalls {
         });
     }
 
-    /// Handles the closing event of a part. `done` copies that event; it is called only if content of the part is held.
+    /// Handles the closing event of a part. `done` returns a copy of that event, and is called only if content of the
+    /// part is held.
     fn done(
         &mut self,
         out: &mut Output<'_>,
@@ -611,7 +613,7 @@ impl TextCalls {
         Some(Shown::Text(number, part.channel, done))
     }
 
-    /// Returns the text after a block without the whitespace and end-of-turn literals at its start.
+    /// Strips the whitespace and end-of-turn literals from the start of the text after a block.
     fn without_ends<'t>(&self, text: &'t str) -> &'t str {
         let mut text = text.trim_start_matches(is_blank);
         let ends = &self.settings.end_of_turn;
@@ -763,7 +765,7 @@ impl Choice {
         }
     }
 
-    /// Emits the start event of a part, and returns true, if nothing else is held back.
+    /// If nothing else is held back, emits the start event of a part, and returns true.
     fn start_only(&mut self, out: &mut Output<'_>, number: u32) -> bool {
         let is_only = self.parts.len() == 1;
         let held = self.parts.front_mut().filter(|part| {
@@ -787,8 +789,8 @@ impl Choice {
         };
     }
 
-    /// Accepts the next piece of a part, and returns true, if the piece is short, continues a line and contains no
-    /// marker byte.
+    /// If the next piece of a part is short, continues a line and contains no marker byte, accepts the piece and
+    /// returns true.
     ///
     /// A piece without marker bytes contains no line ending, because a line ending is a marker byte.
     #[inline(always)]
@@ -797,7 +799,7 @@ impl Choice {
             && self.scanner.take_unmarked(text, settings)
     }
 
-    /// Accepts the next piece of a part, and returns true, if no marker can begin in it.
+    /// If no marker can begin in the next piece of a part, accepts the piece and returns true.
     fn takes(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
         let is_next = matches!(self.text_position, TextPosition::InLine(it) | TextPosition::LineStart(it) if it == part);
         let is_unmarked =
@@ -849,7 +851,7 @@ impl Choice {
         }
     }
 
-    /// Reports the blocks that were refused since the last call.
+    /// Reports the blocks that were refused since this method was last called.
     fn report_refused(&mut self, out: &mut Output<'_>) {
         for (span, part, why) in mem::take(&mut self.scanner.refused) {
             diagnose(out, Code::TEXT_CALL_REFUSED, &span, Some(part), why.name());
@@ -972,7 +974,7 @@ impl Part {
 }
 
 impl Done {
-    /// Returns a copy with different text.
+    /// Returns a copy of the closing event with different text.
     fn with_text(&self, text: String) -> Done {
         Done {
             text,
@@ -1170,7 +1172,7 @@ impl TextCalls {
         }
     }
 
-    /// Accepts the next piece of its part, and returns true, if no marker can begin in it.
+    /// If no marker can begin in the next delta, accepts the delta and returns true.
     #[inline(never)] // otherwise `passes_unchanged`, which reads every delta, saves more registers
     fn takes(&mut self, delta: &Delta<'_>) -> bool {
         let choice = read_last(&mut self.choices, &mut self.last, delta.choice);
@@ -1274,7 +1276,7 @@ fn position_of(choices: &List<Choice>, index: i32) -> Option<usize> {
 
 /// Minimum number of deltas to process together.
 const WORTHWHILE: usize = 6;
-/// Number of deltas of a choice to process one by one at its start, because the first one is emitted with the start
+/// Number of deltas to process one by one at the start of a choice, because the first delta is emitted with the start
 /// event.
 const FIRST: usize = 1;
 /// Number of deltas to process one by one after fewer than `WORTHWHILE` deltas could be processed together.

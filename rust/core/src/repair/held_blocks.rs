@@ -1,4 +1,4 @@
-//! Buffers the held blocks and the bytes that are sent instead if they are rewritten.
+//! Buffers the held blocks, and the bytes that are sent instead if the blocks are rewritten.
 //!
 //! Held blocks either all pass through or are all rewritten. Blocks from the current read stay in the input buffer, and
 //! are copied only at the end of the read.
@@ -42,7 +42,7 @@ impl HeldBlocks {
         read.hold(&mut self.blocks);
     }
 
-    /// Appends bytes that are sent instead of the held blocks if they are rewritten.
+    /// Appends bytes that are sent instead of the held blocks if the blocks are rewritten.
     pub(crate) fn add_replacement(&mut self, bytes: &mut Vec<u8>) {
         self.replacement.append(bytes);
     }

@@ -176,8 +176,8 @@ impl Repairer {
         self.further_input = FurtherInput::Ignored;
     }
 
-    /// Records that input was dropped without a replacement if the stream ended with an error before its dialect was
-    /// known. If the dialect is known, an ending was written instead of the input, or the original ending passed
+    /// If the stream ended with an error before its dialect was known, records that input was dropped without a
+    /// replacement. If the dialect is known, an ending was written instead of the input, or the original ending passed
     /// through.
     pub(crate) fn drop_unread(&mut self, any: bool) {
         self.repaired |= any && self.sink.encoder.is_none() && self.error.is_some();
@@ -298,7 +298,7 @@ impl Repairer {
     /// Writes the events of an incomplete block that must be rewritten, without waiting for the end of the block.
     pub(crate) fn write_begun(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         if self.sink.rewriting {
-            self.flush(read)?; // this may be the end of the stream
+            self.flush(read)?; // write now, because the stream may end here
         } else {
             self.rewrite(read)?;
         }

@@ -189,7 +189,7 @@ impl Sink for RepairSink {
     }
 
     fn cut(&mut self) {
-        self.write_pieces(); // they belong to a payload of the source
+        self.write_pieces(); // the buffered deltas come from the source, not from the truncation
         self.context.cut = true;
     }
 
@@ -377,7 +377,7 @@ impl RepairSink {
         if self.begun.is_empty() {
             return;
         }
-        self.write_pieces(); // the deltas that arrived before the choice began
+        self.write_pieces(); // write the deltas that arrived before the choice began
         let Some(encoder) = &mut self.encoder else {
             return;
         };
@@ -429,7 +429,7 @@ impl RepairSink {
             return None;
         }
         if self.block.reason().is_none() {
-            self.reported_reasons.push(why); // another diagnostic reports it, also for later blocks
+            self.reported_reasons.push(why); // another diagnostic reports the reason, also for later blocks
             return None;
         }
         Some(why)
@@ -449,8 +449,8 @@ impl RepairSink {
         self.report(Code::REWRITTEN, why, block)
     }
 
-    /// Reports the conversion losses since the last call. If the policy raises an exception for losses, only the first
-    /// loss is reported.
+    /// Reports the conversion losses since this method was last called. If the policy raises an exception for losses,
+    /// only the first loss is reported.
     pub(crate) fn report_losses(&mut self, block: &[u8]) -> ParseResult {
         while let Some(id) = self.context.losses.next() {
             let reported = self.report(Code::NOT_CARRIED, id, block);

@@ -11,7 +11,7 @@ use crate::text_calls::quotes::Quotes;
 use crate::text_calls::quotes::is_quoting;
 use crate::text_calls::reading::is_blank;
 
-/// Number of characters at the start of a line that determine its kind.
+/// Number of characters at the start of a line that determine the line's kind.
 const HEAD: usize = 256;
 /// Minimum number of columns by which a line of code is indented.
 const CODE_INDENT: usize = 4;
@@ -784,8 +784,8 @@ impl Layout {
         }
         // In Markdown, lines after a quotation or a list item belong to it until a blank line. A list item or another
         // quoting line that contains a marker quotes a call, and the following lines may be the rest of the quotation
-        // or its next call. A call that remains text is still readable, but a quoted call cannot be undone once it was
-        // run. Therefore, no call is allowed before the blank line. After list items without a marker, a call is
+        // or its next call. A call that remains text is still readable, but a quoted call cannot be undone once it has
+        // been run. Therefore, no call is allowed before the blank line. After list items without a marker, a call is
         // allowed, because models often list their steps just before they make a call. A line that ends in a marker
         // quotes a block whose content is on the following lines.
         self.in_quotation = self.in_quotation

@@ -36,7 +36,8 @@ pub(crate) struct Quotes {
 }
 
 impl Quotes {
-    /// Starts another line. `code`: the length of the backtick run that opened the inline code at its start.
+    /// Starts another line. `code`: the length of the backtick run that opened the inline code at the start of the
+    /// line.
     pub fn restart(&mut self, code: usize) {
         self.open.clear();
         self.code = code;

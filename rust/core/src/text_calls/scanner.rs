@@ -594,8 +594,7 @@ impl Scanner {
                 return Some(start);
             }
         } else if (open.after_prose || is_bare) && !open.has_matched {
-            // The text mentions the marker without making a call, or begins like a call of a family without a marker
-            // but is not one.
+            // The text only mentions the marker, or only begins like a call of a family without a marker.
             self.searched = after;
             return None;
         } else {

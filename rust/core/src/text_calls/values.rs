@@ -146,7 +146,7 @@ impl<'a> Parameters<'a> {
     }
 }
 
-/// Returns the types that a schema declares, without those that it refers to.
+/// Returns the types that a schema itself declares, without the types of schemas that it refers to.
 fn declared(schema: &Map<String, Value>) -> Types {
     let mut types = Types::default();
     match schema.get("type") {
@@ -168,7 +168,7 @@ fn declared(schema: &Map<String, Value>) -> Types {
     types
 }
 
-/// Returns the raw text of a value as JSON, or `None` if it matches none of the types.
+/// Returns the raw text of a value as JSON, or `None` if the value matches none of the types.
 pub(crate) fn typed(raw: &str, types: Option<Types>) -> Option<String> {
     let text = |raw: &str| {
         let mut out = String::with_capacity(raw.len() + 2);
@@ -261,7 +261,7 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
-    /// Creates a tool. `schema`: the JSON text of its parameter schema.
+    /// Creates a tool. `schema`: the JSON text of the tool's parameter schema.
     pub fn new(schema: Option<&str>) -> Tool {
         let schema = schema.and_then(|text| serde_json::from_str(text).ok());
         let mark = schema
@@ -437,7 +437,7 @@ fn comparable_number(text: &str) -> Option<String> {
     Some(format!("{sign}{bare}e{power}"))
 }
 
-/// Returns a value as JSON, or `None` if it matches none of its types.
+/// Returns a value as JSON, or `None` if the value matches none of the allowed types.
 fn json_value(value: &Read, types: Option<Types>) -> Option<String> {
     match value {
         Read::Raw(raw) => typed(raw, types),

@@ -61,7 +61,7 @@ impl Sink for Lines {
     }
 }
 
-/// Returns the events of the steps and their outcome.
+/// Runs the steps, and returns the events that they emit.
 fn run(steps: impl FnOnce(&mut Assembler, &mut Output<'_>) -> Result<(), Fault>) -> Vec<String> {
     let config = Config {
         policy: Policy::new(Base::Salvage),
@@ -233,7 +233,7 @@ fn the_close_is_authoritative_and_a_lost_beginning_is_restored() {
             "call 1 f None None",
             "reasoning 2",
             "reasoning 2 =  Some(\"rs_1\") Some(\"gAAA\")",
-            // Restored only after the finish reason, because a cut call may lack more than `{"`.
+            // The arguments are restored only after the finish reason, because a cut call may lack more than `{"`.
             "args_restored",
             "call 1 + {\"a\":1}",
             "id_minted call_sw_1",

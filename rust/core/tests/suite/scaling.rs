@@ -323,7 +323,7 @@ fn counted(job: &str) -> Option<f64> {
     Some(long? / short?)
 }
 
-/// The work that `counted` counts.
+/// Runs the job that `counted` measures.
 #[test]
 #[ignore = "does nothing unless `scaling` runs it"]
 fn count_one_job() {

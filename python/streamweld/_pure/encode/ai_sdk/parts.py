@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AiSdkParts"]
 
-_YEARS: Final = range(-62_135_596_800, 253_402_300_800)  # range of the seconds since 1970 in the years 1 to 9999
+_YEARS: Final = range(-62_135_596_800, 253_402_300_800)  # Unix times from the start of year 1 to the end of year 9999
 _DAY: Final = 86_400
 
 

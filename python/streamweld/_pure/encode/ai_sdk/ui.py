@@ -128,7 +128,7 @@ class AiSdkUi(AiSdk):
 
 
 def _usage(counts: Counts) -> str:
-    """Return the usage object in the form `LanguageModelUsage`, which applications expect here."""
+    """Return the usage as a `LanguageModelUsage` object, which applications expect here."""
     fresh = plain = None
     if counts.input is not None and (counts.cached is not None or counts.cache_write is not None):
         fresh = max(0, counts.input - (counts.cached or 0) - (counts.cache_write or 0))

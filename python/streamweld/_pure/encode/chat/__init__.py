@@ -77,8 +77,8 @@ class Chat:
         self._head = ChunkHead(context)
         self._members = OwnMembers()
         self._choices: dict[int, Calls] = {}
-        # Choices whose calls changed since the last check and may not be completely written, stored as the keys of a
-        # dict.
+        # Choices whose calls changed since the last check. These calls may still have to be written, in whole or in
+        # part. The choices are the keys of the dict.
         self._changed_calls: dict[int, None] = {}
         self._finished: dict[int, str] = {}
         self._sent: dict[int, str | None] = {}  # finish reasons as sent, if the source has this dialect
@@ -142,7 +142,7 @@ class Chat:
         unwritten = [index for index in sorted(self._finished) if index not in self._context.passed.finished]
         self._head.begin_finish()
         for index in unwritten:
-            # All citations are written in one chunk. For a second list, openai-python raises an exception, and
+            # All citations are written in one chunk. If a second list follows, openai-python raises an exception, and
             # openai-node drops the first list.
             cited = self._cited(index)
             if cited and index not in self._context.passed.choices:
@@ -190,10 +190,10 @@ class Chat:
             self._write_members(content)
 
     def _write_members(self, end: ChoiceEnd) -> None:
-        """Write the members of the source's chunk that were not written with its events.
+        """Write the members of the source's chunk that were not written with the chunk's events.
 
-        No finish chunk will contain the members of a chunk whose finish reason is not written, because an earlier
-        finish reason of the choice has already passed through.
+        If a finish reason of the choice has already passed through, a second one is not written, so the members that
+        arrived with the second one are written here.
         """
         choice = end.choice
         is_again = end.finishes and choice in self._context.passed.finished
@@ -218,7 +218,9 @@ class Chat:
         self._context.frames.data(f"{self._head.text()}{self._chosen(index, delta)}]}}")
 
     def _chosen(self, index: int, delta: str, finish: str = "null", native: str | None = None) -> str:
-        """Return the choice in a chunk, with the unknown members of the source's choice that were not written yet."""
+        """Return a chunk's choice as JSON, with those unknown members of the source's choice that were not written
+        yet.
+        """
         delta, members = self._members.take(index, delta)
         if native is not None and "native_finish_reason" not in members:
             members = {"native_finish_reason": quoted(native)} | members
@@ -302,7 +304,7 @@ class Chat:
         self._choice(event.choice)
         found = read_logprobs(self._context.source, _TARGET, event.provider_metadata)
         if found is not None and event.part not in self._has_logprobs:
-            self._text_chunk(event.choice, "{}", found.tokens)  # they arrived only in the closing event
+            self._text_chunk(event.choice, "{}", found.tokens)  # the tokens arrived only in the closing event
         self._has_logprobs.discard(event.part)
         reported = self._written_texts.get(event.part, WrittenText()).text()
         length = len(event.text) if event.text.startswith(reported) else len(reported)
@@ -369,7 +371,8 @@ class Chat:
 
     def has_waiting_calls(self) -> bool:
         """Return True if a received call has not been fully written because it must wait for another call."""
-        # Only the last choices are examined, because this check runs for every block and there can be many choices.
+        # Stop at the first choice with unwritten calls, because this check runs for every block, and there can be many
+        # choices.
         while self._changed_calls:
             index, _ = self._changed_calls.popitem()
             if self._choices[index].has_unwritten:
@@ -443,7 +446,7 @@ class Chat:
         """
         calls, reason = self._choices[index], self._finished[index]
         if reason == "tool_calls" and calls.has_nameless and not calls.written and index not in self._answered:
-            return None  # an answer of calls that could not be written is not a success
+            return None  # if none of the choice's calls could be written, the choice is not a success
         if reason in SUCCESS and calls.has_empty_cut_call:
             return finish_word(_TARGET, "length")
         if reason == "tool_calls":
@@ -455,7 +458,8 @@ class Chat:
     def _usage_object(self) -> str | None:
         """Return the usage object.
 
-        The object is copied from a source in this dialect, and otherwise built from the token counts.
+        If the source has this dialect, its usage object is copied. Otherwise, the object is built from the token
+        counts.
         """
         if self._usage is None or not self._context.include_usage or self._context.passed.counted:
             return None

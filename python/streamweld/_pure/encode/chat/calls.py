@@ -37,14 +37,14 @@ class _State(Enum):
     LATE = auto()  # nothing was written; the call can be written only once its arguments are complete
     WAITING = auto()  # nothing was written; the call waits for its turn
     BEGUN = auto()  # the id, the name, and `written_text` were written
-    RESET = auto()  # like BEGUN, but the upstream reset the arguments; only those in the final event are valid
+    RESET = auto()  # like BEGUN, but the upstream reset the arguments; only the final event's arguments are valid
     CUT = auto()  # everything received was written; no other call is written before the finish reason
     ENDED = auto()  # everything except the text in `waits` was written, and the call has ended
     WHOLE = auto()  # nothing was written; the call is complete and waits for its turn
 
 
 class _Call:
-    """A call that is not completely written."""
+    """A call that has not been completely written."""
 
     __slots__ = ("_json", "_unchecked", "call_id", "custom", "index", "name", "state", "waits", "written_text")
 
@@ -56,11 +56,11 @@ class _Call:
         self.index = index  # the index that the source sent; once the call has begun, the index that was written
         self.written_text = WrittenText()
         self.waits: list[str] = []  # text that has not been written yet
-        self._json: Automaton | None = None  # state of the JSON parser after the checked pieces of the text
+        self._json: Automaton | None = None  # state of the JSON parser after the pieces that were checked
         self._unchecked: list[str] = []
 
     def receive(self, text: str, *, waits: bool) -> None:
-        """Record a piece of text, which is written later if `waits` is true, and now otherwise."""
+        """Record a piece of text. If `waits` is true, the piece is written later; otherwise, it counts as written."""
         self._unchecked.append(text)
         if waits:
             self.waits.append(text)
@@ -318,7 +318,7 @@ class Calls:
         return heap[0] if heap else None
 
     def _keep_late(self, part: int, call: _Call) -> None:
-        """Record that a call that has begun has waiting text."""
+        """Record a call that has begun and whose text waits for another call."""
         if not call.waits:
             heappush(self._late, part)
 

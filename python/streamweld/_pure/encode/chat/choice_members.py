@@ -26,17 +26,17 @@ class OwnMembers:
     __slots__ = ("_delta_names", "_finish", "_lists", "_lossy", "_names", "_unwritten")
 
     def __init__(self) -> None:
-        self._unwritten: dict[int, tuple[Raw, Raw]] = {}  # members of a choice and of its delta
-        self._finish: dict[int, tuple[Raw, Raw]] = {}  # those of the choice with the finish reason
+        self._unwritten: dict[int, tuple[Raw, Raw]] = {}  # members of a choice, and members of its delta
+        self._finish: dict[int, tuple[Raw, Raw]] = {}  # the same for members that arrived with the finish reason
         self._names: dict[int, set[str]] = {}  # names of the members in the source's current chunk
-        self._delta_names: dict[int, set[str]] = {}  # those of its delta
+        self._delta_names: dict[int, set[str]] = {}  # names of the delta's members in the source's current chunk
         self._lists: dict[int, ListIndexes] = {}  # the lists in the deltas
         self._lossy: set[int] = set()  # choices with members in the current chunk that cannot be written
 
     def record(self, content: ChoiceMembers, *, finishes: bool) -> None:
         """Store the members of a choice, which replace the members from the choice's previous chunk.
 
-        `finishes`: the finish reason of the choice in this chunk may be written later.
+        `finishes` is true if the choice's finish reason is in this chunk and can still be written.
         """
         own, delta = writable(content.members), self._indexed(content.choice, writable(content.delta))
         self._names[content.choice], self._delta_names[content.choice] = {*own, *delta}, {*delta}
@@ -48,7 +48,7 @@ class OwnMembers:
             (self._finish if finishes else self._unwritten)[content.choice] = own, delta
 
     def _indexed(self, choice: int, members: Raw) -> Raw:
-        """Return the members of a delta that can be written, with indexes in their lists."""
+        """Return those members of a delta that can be written, with indexes in their lists."""
         lists = self._lists.setdefault(choice, ListIndexes())
         self._lossy.discard(choice)
         made: Raw = {}
@@ -75,7 +75,7 @@ class OwnMembers:
         return choice in self._lossy
 
     def has_unwritten(self, choice: int) -> bool:
-        """Return True if the members of the source's current chunk were not written yet."""
+        """Return True if the choice has members in the source's current chunk that were not written yet."""
         return choice in self._unwritten
 
     def begin_finish(self, choice: int) -> None:
@@ -84,13 +84,13 @@ class OwnMembers:
             self._unwritten[choice] = self._finish.pop(choice)
 
     def take(self, choice: int, delta: str) -> tuple[str, Raw]:
-        """Return a delta with the members of the source's delta, and the members of the source's choice."""
+        """Return two values: `delta` with the members of the source's delta, and the members of the source's choice."""
         own, in_delta = self._unwritten.pop(choice, ({}, {}))
         if not in_delta:
             return delta, own
         return "{" + members_text(in_delta)[1:] + "}" if delta == "{}" else joined(delta, in_delta), own
 
     def lost(self, choice: int, names: Iterable[str]) -> list[str]:
-        """Return the names that are not members of the choice or its deltas."""
+        """Return those of the names that are not members of the choice or its delta."""
         known = self._names.get(choice, ())
         return [name for name in names if name not in known]

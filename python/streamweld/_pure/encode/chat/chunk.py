@@ -46,7 +46,7 @@ class ChunkHead:
         """Record the members of the source's current chunk."""
         self._members = writable(chunk.members)
         self._names = frozenset(self._members)
-        self.has_unwritten = bool(self._members) and not chunk.counts  # those of token counts are written with them
+        self.has_unwritten = bool(self._members) and not chunk.counts  # members sent with counts are written later
         if chunk.finishes:
             self._finish_members = merged(self._finish_members, self._members)
         if chunk.counts:
@@ -98,7 +98,7 @@ class ChunkHead:
 
 
 def _completed(started: ResponseStarted, payload: bytes) -> ResponseStarted:
-    """Take the id, model and time from the current chunk if the first chunk left them blank, as Azure does."""
+    """If the first chunk left the id, model and time blank, as Azure's does, take them from the current chunk."""
     if started.id and started.model:
         return started
     try:

@@ -1,9 +1,9 @@
 """Adds an `index` to the objects in the lists of a delta, because clients merge the lists of two deltas by index.
 
-openai-python accumulates the lists that a member of the delta has in successive chunks. It stores the first list
-unchanged, unless an entry has an `index`. In every later list, each entry must have an `index`. The client merges the
-entry into the stored entry at that position, or appends it if that position is free. Lists inside the objects of a
-delta are merged in the same way, such as `provider_specific_fields.thinking_blocks` of LiteLLM.
+openai-python accumulates the lists that a member of the delta has in successive chunks. The client stores the first
+list unchanged, unless an entry has an `index`. In every later list, each entry must have an `index`. The client merges
+the entry into the stored entry at that position, or appends it if that position is free. Lists inside the objects of a
+delta, such as LiteLLM's `provider_specific_fields.thinking_blocks`, are merged in the same way.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ListIndexes:
 
     def __init__(self) -> None:
         self._lists: dict[str, _KnownList] = {}  # by path, such as `provider_specific_fields/thinking_blocks`
-        self._is_changed = False  # whether the current member is written otherwise than it was sent
+        self._is_changed = False  # whether the current member differs from what the source sent
         self._is_lossy = False
 
     def has(self, path: str) -> bool:

@@ -43,7 +43,7 @@ class EncodeContext:
 
     mint: IdMint
     created: int = 0  # creation time to write if the source sends none
-    hold_arguments: bool = False  # do not write any part of a call before its ToolCall
+    hold_arguments: bool = False  # do not write any part of a call before the `ToolCall` event
     include_usage: bool = True  # Chat Completions: write the usage, which that API sends only on request
     reasoning_events: Literal["openai", "openresponses"] = "openai"
     cut_ending: Literal["incomplete", "error"] = "incomplete"  # Responses: how a truncated response ends
@@ -51,7 +51,8 @@ class EncodeContext:
     frames: Frames = field(default_factory=Frames)
     losses: Losses = field(default_factory=Losses)
     passed: PassedThrough = field(default_factory=PassedThrough)
-    # Ids of calls in earlier turns. A new call whose id is in this set is written with another id once it is complete.
+    # Ids of calls in earlier turns. A new call with one of these ids is written only once it is complete, and with
+    # another id.
     known_call_ids: frozenset[str] = frozenset()
     source: str | None = None
     target: str | None = None

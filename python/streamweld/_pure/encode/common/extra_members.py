@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_REPEATED_SIZE", "joined", "members_text", "merged", "size", "writable"]
 
 # Size, in bytes, above which the unknown members of a source chunk are not repeated. One source chunk may be rewritten
-# as many chunks, and otherwise each of them repeats the members.
+# as many chunks, each of which would repeat the members.
 MAX_REPEATED_SIZE: Final = 4096
 
 
@@ -25,7 +25,7 @@ def joined(start: str, extra: Raw) -> str:
 
 
 def members_text(extra: Mapping[str, str]) -> str:
-    """Return additional members as they are written after another member."""
+    """Return additional members as JSON text, with a comma before each member."""
     return "".join([f",{quoted(name)}:{spliced(raw)}" for name, raw in extra.items()])
 
 
@@ -42,7 +42,7 @@ def writable(members: Mapping[str, str]) -> Raw:
 
 
 def merged(before: Raw, members: Raw) -> Raw:
-    """Add members to those of earlier chunks, which are dropped if they exceed `MAX_REPEATED_SIZE`."""
+    """Add members to those of earlier chunks. Earlier members that exceed `MAX_REPEATED_SIZE` are dropped."""
     return ({} if size(before) > MAX_REPEATED_SIZE else before) | members
 
 

@@ -26,7 +26,7 @@ Completeness: TypeAlias = Literal["complete", "assumed", "truncated"]
 _FACTS = load_conversions()
 CUT: Final = "TruncatedStream"
 SUCCESS: Final = frozenset({"stop", "tool_calls"})  # after these, clients run even calls without arguments
-# Targets whose clients reject finish reasons that they do not know.
+# Targets whose clients reject unknown finish reasons.
 _CLOSED: Final = frozenset({"ai-sdk-parts", "ai-sdk-ui"})
 
 

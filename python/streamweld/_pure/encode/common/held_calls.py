@@ -120,7 +120,9 @@ class HeldCalls:
                 yield self._as_executed(event, opening)
 
     def _decide(self, event: Event) -> None:
-        """Record that the server ran a held call, that a held call was retracted, or that its id changed."""
+        """Record that the server ran a held call, that a held call was retracted, or that the id of a held call
+        changed.
+        """
         undecided = self._undecided
         match event:
             case ToolCall(part=part) if part in undecided:
@@ -169,7 +171,7 @@ class HeldCalls:
             self._events.append((_Pieces(event.part, event.choice, [event.arguments]), opening))
 
     def _as_executed(self, event: Event, opening: Opening) -> tuple[Event, Opening]:
-        """Return the event, in which the call is marked as run by the provider if the server ran it."""
+        """Return the event, with the call marked as run by the provider if the server ran the call."""
         if isinstance(event, ToolCallStarted) and event.part in self._executed:
             return event, (opening[0], True)
         if isinstance(event, ToolCall) and event.part in self._executed:

@@ -33,7 +33,7 @@ class PassedThrough:
     sub: int | None = None
     item_id: str | None = None  # id of the part's item, as sent
     members: tuple[int, Raw] | None = None  # unknown members of the start event of the block with this index
-    moved: bool = False  # set by the encoder: content was written at another position than sent
+    moved: bool = False  # set by the encoder: content was written at a new position
     choices: set[int] = field(default_factory=set[int])  # choices with a part that passed through
     announced: set[int] = field(default_factory=set[int])  # indexes of items whose opening event passed through
     closed: set[int] = field(default_factory=set[int])  # parts whose closing event passed through

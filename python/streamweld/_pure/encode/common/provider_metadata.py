@@ -26,8 +26,8 @@ _AI_SDK: Final = ("ai-sdk-parts", "ai-sdk-ui")
 _HANDED_BACK: Final = frozenset(
     {"itemId", "signature", "thoughtSignature", "reasoningEncryptedContent", "redactedData"}
 )
-_SIGNATURE: Final = {"google": "thoughtSignature"}  # all other providers: `signature`
-_ENCRYPTED: Final = {"anthropic": "redactedData"}  # all other providers: `reasoningEncryptedContent`
+_SIGNATURE: Final = {"google": "thoughtSignature"}  # all other providers use `signature`
+_ENCRYPTED: Final = {"anthropic": "redactedData"}  # all other providers use `reasoningEncryptedContent`
 
 
 def is_genuine(context: EncodeContext, provider: str, metadata: Mapping[str, Any] | None) -> bool:

@@ -146,7 +146,7 @@ class SequentialAnswer:
         return choice == self._choice
 
     def _note(self, event: Event) -> None:
-        """Record the loss of metadata of a start event or a delta, such as log probabilities.
+        """Record the loss of metadata, such as log probabilities, in a start event or a delta.
 
         AI SDK sources repeat the metadata of start events and deltas in the closing event of the part.
         """

@@ -89,7 +89,7 @@ class Block:
     comes_whole: bool = False  # nothing of the block is written before its closing event arrives
     part: int = -1  # part number, for targets with several open blocks
     # If the source has the same dialect: `at` is the block's index in the source, `sent` is that index if it can be
-    # kept, and `item` is the id of its item.
+    # kept, and `item` is the id of the item that contains the block.
     at: int | None = None
     sent: int | None = None
     item: str | None = None

@@ -86,7 +86,7 @@ class Responses:
         self._wire = Wire(context)
         self._resource: Resource | None = None  # created with the first frame
         self._choice: int | None = None
-        self._kinds: dict[int, Shape] = {}  # shapes of the open reasoning parts
+        self._kinds: dict[int, Shape] = {}  # the `Shape` of each open reasoning part
         self._items: dict[int, TextItem | CallItem] = {}  # open items by part number, in order of their indexes
         self._has_nameless_call = False  # a call was omitted because it has no name
         self._index: dict[int, int] = {}
@@ -198,7 +198,7 @@ class Responses:
         return resource
 
     def _lacks_calls(self) -> bool:
-        """Return True if the response has only calls that could not be written, so that it is not a success."""
+        """Return True if the response is not a success, because it has only calls that could not be written."""
         finished = self._finished
         is_for_calls = finished is not None and finished.finish_reason == "tool_calls"
         return is_for_calls and self._has_nameless_call and not self._taken
@@ -309,7 +309,7 @@ class Responses:
         self._holders[key] = holder
 
     def _end_part(self, holder: Holder, part: int) -> None:
-        """Record that a part of the item ended. The item may end once all its parts have ended."""
+        """Record that a part of the item ended. An item can end once all its parts have ended."""
         holder.open.discard(part)
         if not holder.open and self._holders.get(holder.key) is holder:
             self._idle[holder.key] = holder
@@ -369,7 +369,7 @@ class Responses:
         holder.numbers.add(part)
         self._index[part] = holder.index
         if passed.sub is None and shape.holder is not None:
-            self._bare[part] = holder  # an item without a part; its metadata is written at its end
+            self._bare[part] = holder  # an item without a part; its metadata is written when the item ends
         else:
             # Clients append parts to an item, so the source's index is valid only as long as the source's events pass
             # through.
@@ -395,7 +395,9 @@ class Responses:
         return last
 
     def _as_added(self, known: AddedItem | None) -> tuple[AddedItem | None, bool]:
-        """Return the item if clients store it and its id is kept, and whether its opening event passed through."""
+        """Return two values: the item, or None if its id is not kept, and whether the item's opening event passed
+        through.
+        """
         passed = self._context.passed
         if known is None:
             return None, False

@@ -58,7 +58,7 @@ class Shape:
     """The names of the item, its events and its members for one kind of text."""
 
     part: str  # part events are named `response.<part>.added` and `.done`
-    index: str  # member with the index of the part in its item
+    index: str  # member that contains the part's index within the item
     text: str  # text events are named `response.<text>.delta` and `.done`
     type: str  # type of the part
     member: str  # member that contains the text, in the part and in the done event
@@ -103,15 +103,15 @@ class Holder:
         self.numbers: set[int] = set()  # numbers of the item's parts, if the item can have several
         self.open: set[int] = set()  # numbers of the open parts
         self.ended = False  # the closing event was already written
-        self.resumed = False  # the item continued after its closing event; a second one is written at the end
+        self.resumed = False  # the item continued after its closing event; a second closing event is written at the end
         self.status: ItemStatus = "completed"  # status in the last closing event
         self.key: Key = (index, True, 0)  # the key and the turn; the encoder sets both
         self.turn = 0
         self.at = f'"output_index":{index}'
         self.is_message = shape.holder is None
         self.encrypted: str | None = None
-        self.parts: dict[str, dict[int, str]] = {shape.holder or "content": {}}  # parts, by their member
-        self._next: dict[str, int] = {}  # one more than the highest part index, by the same member
+        self.parts: dict[str, dict[int, str]] = {shape.holder or "content": {}}  # part JSON, by member and index
+        self._next: dict[str, int] = {}  # one more than the highest part index, by that member
         if not announced:
             wire.event("response.output_item.added", f'{self.at},"item":{self._item("in_progress")}')
 
@@ -187,7 +187,7 @@ class TextItem:
         return f',"logprobs":[{logprobs}]' if self._shape is TEXT else ""
 
     def is_retracted(self) -> bool:
-        """Return True if text was streamed that the final item does not contain."""
+        """Return True if text was streamed, but the final item does not contain it."""
         return self.whole == "" and bool(self.written_text.text())
 
     def close_part(self, citations: Sequence[Citation] = (), *, closed: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Parses the shape `xml`: an element for each call that contains an element for each parameter.
+"""Parses the shape `xml`: for each call, an element that contains an element for each parameter.
 
 The form is not XML: a value is raw text up to its closer. Keys of a family in `_spec/text_calls.json`:
 

@@ -50,7 +50,7 @@ pub(crate) trait Protocol: Debug + Default + Send {
     /// Writes the terminal marker, if the protocol has one.
     fn mark_end(to: &mut Writer);
 
-    /// Writes the chunks that must precede an error if nothing has been written yet.
+    /// If nothing has been written yet, writes the chunks that must precede an error.
     fn unopened(to: &mut Writer);
 
     /// Writes the ending of an incomplete response, with the error.

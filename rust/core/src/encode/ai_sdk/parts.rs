@@ -35,7 +35,7 @@ pub(crate) struct Parts;
 
 const NAME: &str = "ai-sdk-parts";
 const DAY: i64 = 86_400;
-/// Unix times with a four-digit year: from the start of year 1 until the start of year 10000.
+/// Unix times from the start of year 1 to the end of year 9999.
 const YEARS: std::ops::Range<i64> = -62_135_596_800..253_402_300_800;
 
 impl Protocol for Parts {

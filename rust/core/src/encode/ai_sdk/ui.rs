@@ -197,7 +197,7 @@ fn as_text(output: &str) -> String {
     )
 }
 
-/// Writes the usage object in the form `LanguageModelUsage`, which applications expect here.
+/// Writes the usage as a `LanguageModelUsage` object, which applications expect here.
 fn usage(to: &mut Writer, counts: &Counts) {
     let (fresh, plain) = shares(counts);
     let given = [

@@ -41,7 +41,7 @@ enum State {
     Whole,
 }
 
-/// A call that is not completely written.
+/// A call that has not been completely written.
 #[derive(Debug, Default)]
 struct OpenCall {
     state: State,
@@ -81,7 +81,7 @@ pub(crate) struct Calls {
     /// Part numbers of the calls that have not begun. A lower part number means that the call's first fragment arrived
     /// earlier.
     turns: BTreeSet<u32>,
-    /// Part numbers of begun calls with waiting text, because another call is being written.
+    /// Part numbers of calls that have begun and whose text waits, because another call is being written.
     late: BTreeSet<u32>,
     /// Index of the next call, higher than that of every started call.
     next: i64,
@@ -211,7 +211,7 @@ impl Calls {
         }
     }
 
-    /// Records a piece of arguments whose original bytes passed through. Returns false and changes nothing if the call
+    /// Records a piece of a call's arguments that passed through as sent. Returns false and changes nothing if the call
     /// has not begun.
     pub(crate) fn keep(&mut self, part: u32, text: &str) -> bool {
         let call = self.open.get_mut(&part);

@@ -22,7 +22,7 @@ use std::collections::HashSet;
 use std::mem;
 
 /// Size, in bytes, above which the unknown members of a source chunk are not repeated. One source chunk may be
-/// rewritten as many chunks, and otherwise each of them repeats the members.
+/// rewritten as many chunks, each of which would repeat the members.
 const MAX_REPEATED_SIZE: usize = 4096;
 
 /// Writes the members before `choices`, and stores the unknown members of the source's chunks.
@@ -45,9 +45,10 @@ pub(crate) struct ChunkHead {
     next: OwnMembersOnce,
     /// True if the source's current chunk has a finish reason.
     finishes: bool,
-    /// The number of the last payload with which a chunk was written.
+    /// The number of the last payload for which a chunk was written.
     written: u64,
-    /// True once the finish reasons are written. Only the members that arrived with them are then written.
+    /// True once the finish reasons are written. From then on, only members that arrived with a finish reason are
+    /// written.
     is_finishing: bool,
 }
 
@@ -96,7 +97,7 @@ struct OwnMembersOnce {
 }
 
 /// Adds the later members to the earlier ones. A later member replaces an earlier one of the same name. If the earlier
-/// ones exceed the limit, they are all replaced, because they would be examined for every chunk.
+/// members exceed `MAX_REPEATED_SIZE`, they are dropped, because they would be examined for every chunk.
 fn merge(earlier: &mut ExtraMembers, later: &ExtraMembers) {
     if later.is_empty() {
         return;
@@ -136,7 +137,7 @@ impl ChunkHead {
 
     /// Records the members of a choice in the source's current chunk.
     pub(crate) fn record_choice(&mut self, context: &EncodeContext, facts: &ChoiceFacts<'_>) {
-        // After a finish reason that passed, no chunk with a finish reason is written for the choice.
+        // Once a finish reason of the choice has passed through, no other finish reason is written for the choice.
         let finishes = facts.finishes && !context.passed.finished.contains(&facts.choice);
         let members = self.choices.slot(facts.choice);
         members.is_lossy = false;
@@ -154,8 +155,8 @@ impl ChunkHead {
         }
     }
 
-    /// Returns true if members of the choice in the source's current chunk, or of that chunk, were not written yet, and
-    /// no finish reason follows with which they are written.
+    /// Returns true if the source's current chunk, or the choice in it, has members that were not written yet and do
+    /// not wait for a finish reason.
     pub(crate) fn has_unwritten(&self, context: &EncodeContext, index: i32) -> bool {
         let number = context.passed.payload_number;
         let is_passed = self.finishes && context.passed.finished.contains(&index);
@@ -211,7 +212,7 @@ impl ChunkHead {
         }
         let number = context.passed.payload_number;
         self.next = OwnMembersOnce::default();
-        let is_over = self.is_finishing || context.cut; // no chunk of the source is written
+        let is_over = self.is_finishing || context.cut; // the output no longer comes from a source chunk
         let members = self.choices.get_mut(&index).filter(|_| !is_over);
         // Members that arrived with the finish reason are written later, together with the finish reason.
         let is_due = |members: &&mut OwnMembers| members.written != number && !members.finishes;
@@ -317,7 +318,7 @@ fn start(context: &mut EncodeContext) -> String {
     start.into_text()
 }
 
-/// Takes the id, model and time from the current chunk if the first chunk left them blank, as Azure does.
+/// If the first chunk left the id, model and time blank, as Azure's does, takes them from the current chunk.
 fn complete(context: &mut EncodeContext) {
     let answer = &mut context.answer;
     if answer.id.is_some() && answer.model.is_some() {

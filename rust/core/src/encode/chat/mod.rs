@@ -51,7 +51,7 @@ pub(crate) struct Chat {
     pub(crate) parts: Map<u32, ChatPart>,
     /// Choices with `reasoning_details` that may have to wait until the text of the same delta is written.
     waiting_details: Vec<i32>,
-    /// Choices whose calls changed since the last check and may not be completely written.
+    /// Choices whose calls changed since the last check. These calls may still have to be written, in whole or in part.
     changed_calls: Vec<i32>,
     /// URL and title of the pages that each choice cites without a position.
     pages: Map<i32, Vec<(String, String)>>,
@@ -301,7 +301,7 @@ impl Encoder for Chat {
                 }
             }
             Unmodelled::ChoiceMembers(facts) => self.head.record_choice(context, facts),
-            // The rest of a response that is over is not written.
+            // Nothing is written after the end of the response.
             Unmodelled::ChoiceWithoutEvent {
                 choice,
                 has_logprobs,
@@ -310,7 +310,7 @@ impl Encoder for Chat {
                     self.open(context, *choice);
                     self.write_members(context, *choice);
                 }
-                // No text is written with the log probabilities of a finish reason after the one that passed.
+                // If a finish reason already passed through, the log probabilities of a second one cannot be written.
                 let loses = *has_logprobs && context.passed.finished.contains(choice);
                 if loses || self.head.is_lossy(*choice) {
                     context.losses.note("metadata");
@@ -321,7 +321,8 @@ impl Encoder for Chat {
     }
 
     fn has_waiting_calls(&mut self) -> bool {
-        // Only the last choices are examined, because this check runs for every block and there can be many choices.
+        // Stop at the first choice with unwritten calls, because this check runs for every block, and there can be many
+        // choices.
         while let Some(index) = self.changed_calls.last().copied() {
             let choice = self.choice(index);
             if choice.calls.has_unwritten() {
@@ -407,7 +408,7 @@ impl Chat {
     /// Writes a chunk that contains only unknown members of the source's choice.
     fn write_members(&mut self, context: &mut EncodeContext, index: i32) {
         if !self.head.has_unwritten(context, index) {
-            return; // the chunk that opened the choice contains them
+            return; // the chunk that opened the choice contains the members
         }
         let to = begin_chunk(&mut self.head, context, index).raw("{");
         self.head.end_delta(to, true);
@@ -471,8 +472,8 @@ impl Chat {
         }
     }
 
-    /// Writes the rest of the final text if the streamed text is its beginning. Records a loss if the final text
-    /// contradicts the streamed text.
+    /// If the final text begins with the streamed text, writes the rest of the final text. Records a loss if the final
+    /// text contradicts the streamed text.
     fn write_remaining_text(
         &mut self,
         context: &mut EncodeContext,
@@ -583,7 +584,7 @@ impl Chat {
                 continue;
             }
             self.open(context, *index);
-            // All citations are written in one chunk. For a second list, openai-python raises an exception, and
+            // All citations are written in one chunk. If a second list follows, openai-python raises an exception, and
             // openai-node drops the first list.
             let cited = {
                 let pages = self.pages.get_mut(index).map(mem::take);
@@ -648,7 +649,8 @@ fn is_empty(event: &Event<'_>) -> bool {
     )
 }
 
-/// Returns the usage object, which is copied from a source in this dialect, and otherwise built from the token counts.
+/// Returns the usage object. If the source has this dialect, its usage object is copied. Otherwise, the object is built
+/// from the token counts.
 fn usage(context: &EncodeContext, counts: &Counts) -> String {
     let mut to = Writer::default();
     if let Some(sent) = &context.answer.own_usage {

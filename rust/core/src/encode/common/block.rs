@@ -17,7 +17,7 @@ pub(crate) struct Block {
     pub(crate) kind: Kind,
     pub(crate) part: u32,
     /// If the source has the same dialect: `at` is the block's index in the source, `sent` is that index if it can be
-    /// kept, and `item` is the id of its item.
+    /// kept, and `item` is the id of the item that contains the block.
     pub(crate) at: Option<i64>,
     pub(crate) sent: Option<i64>,
     pub(crate) item: Option<String>,

@@ -73,8 +73,8 @@ pub(crate) struct EncodeContext {
     /// True if the stream was ended with an error because the upstream contradicted what was already written. Nothing
     /// may be written after that error.
     pub(crate) broken: bool,
-    /// Ids of calls in earlier turns. A new call whose id is in this set is written with another id once it is
-    /// complete.
+    /// Ids of calls in earlier turns. A new call with one of these ids is written only once it is complete, and with
+    /// another id.
     known: Set<String>,
     /// Ids of the calls in this response. If two calls have the same id, the second call is written with a new id.
     taken: Set<String>,
@@ -244,7 +244,7 @@ impl EncodeContext {
         self.options.carry_reasoning && !self.passed.own && !self.source.starts_with("ai-sdk-")
     }
 
-    /// Records a loss for each value in a reasoning part that only the part's provider can use.
+    /// Records a loss for each value that only the provider of the reasoning part can use.
     pub(crate) fn sealed(
         &mut self,
         kind: &str,

@@ -11,8 +11,8 @@ pub(crate) trait Encoder: Debug + Send {
     /// Handles the next event. The converter handles diagnostics and upstream errors.
     fn event(&mut self, context: &mut EncodeContext, event: &Event<'_>);
 
-    /// Records a text delta without metadata whose original bytes were sent. Returns false and changes nothing if
-    /// `event` must handle the delta.
+    /// Records a text delta that has no metadata, after its original bytes were sent. Returns false and changes nothing
+    /// if `event` must handle the delta.
     fn keep(&mut self, _piece: &Delta<'_>) -> bool {
         false
     }

@@ -31,7 +31,7 @@ pub(crate) fn word_of<'r>(target: &str, reason: &str, raw: Option<&'r str>) -> O
     }
 }
 
-/// Targets whose clients reject finish reasons that they do not know.
+/// Targets whose clients reject unknown finish reasons.
 const CLOSED: [&str; 2] = ["ai-sdk-parts", "ai-sdk-ui"];
 
 /// Returns the finish reason exactly as sent, if the source has the same dialect and the reason still fits the

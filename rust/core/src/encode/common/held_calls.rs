@@ -136,7 +136,7 @@ impl HeldCalls {
         }
     }
 
-    /// Records that the server ran a held call, that a held call was retracted, or that its id changed.
+    /// Records that the server ran a held call, that a held call was retracted, or that the id of a held call changed.
     fn decide(&mut self, event: &Event<'_>) {
         match *event {
             Event::ToolCall {

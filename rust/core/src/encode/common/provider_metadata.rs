@@ -70,8 +70,8 @@ pub(crate) fn provider_metadata(
     }
 }
 
-/// Returns every provider namespace with a member that must be sent back, for a conversion between the AI SDK
-/// protocols.
+/// For a conversion between the AI SDK protocols, returns every provider namespace with a member that must be sent
+/// back.
 fn handed_on(context: &mut EncodeContext, found: &[Member<'_>]) -> Option<String> {
     let mut to = Writer::default();
     let mut mark = "{";

@@ -113,9 +113,8 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
             self.finished = Some(Finish { reason, raw });
             return context.losses.repeated(event.metadata());
         }
-        // Targets with sequential blocks cannot represent metadata of start events and deltas, such as log
-        // probabilities. AI SDK sources repeat the metadata of start events and deltas in the closing event of the
-        // part.
+        // Targets with sequential blocks cannot represent metadata, such as log probabilities, in start events and
+        // deltas. AI SDK sources repeat the metadata of start events and deltas in the closing event of the part.
         let is_written = writes_unmodelled && is_start(event);
         if (is_start(event) || is_delta(event))
             && !is_written

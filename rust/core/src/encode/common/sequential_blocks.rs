@@ -172,7 +172,7 @@ impl Blocks {
         }
     }
 
-    /// Writes text of a part that does not have to wait, and opens its block if necessary.
+    /// Writes text of a part that does not have to wait, and opens the part's block if necessary.
     fn put<F: BlockWriter>(
         &mut self,
         to: &mut BlockOutput<'_, F>,

@@ -1,14 +1,14 @@
-//! Defines the kinds of content in an output item of a Responses stream, and the names of their events.
+//! Defines the kinds of content in an output item of a Responses stream, and the event names for each kind.
 
 use crate::encode::common::writer::Writer;
 
 /// The JSON that precedes the log probabilities of text.
 pub(crate) const LOGPROBS: &str = ",\"logprobs\":[";
 
-/// The kind of an item's content, and the data that is written with it.
+/// The kind of an item's content, and the data that is written with the content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Body {
-    /// A text, with its annotations as JSON, their number, and its log probabilities as JSON.
+    /// A text: its annotations as JSON, the number of annotations, and its log probabilities as JSON.
     Text(String, i64, String),
     Refusal,
     Summary,
@@ -79,7 +79,7 @@ impl Body {
         }
     }
 
-    /// Returns the beginning of a delta event, and the JSON that follows its text or its log probabilities.
+    /// Returns the beginning of a delta event, and the JSON that follows the event's text or log probabilities.
     pub(crate) fn delta(&self, openresponses: bool) -> (&'static str, &'static str) {
         let head = match self {
             Body::Text(..) => return (delta!("response.output_text"), "]}\n\n"),
@@ -94,7 +94,7 @@ impl Body {
     }
 
     /// Returns the prefix that the names of the part's opening and closing events share, and the name of the member
-    /// with the part's index in its item. Returns `None` for a call.
+    /// that contains the part's index within the item. Returns `None` for a call.
     pub(crate) fn around(&self) -> Option<(&'static str, &'static str)> {
         match self {
             Body::Call { .. } => None,

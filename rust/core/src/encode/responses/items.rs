@@ -167,8 +167,8 @@ impl Items {
         self.parts.get_mut(position)
     }
 
-    /// Returns true if there is an open call that a client would run if it ignores the call's status. The AI SDK treats
-    /// missing arguments as `{}`.
+    /// Returns true if a client that ignores the status of calls would run an open call. The AI SDK treats missing
+    /// arguments as `{}`.
     pub(crate) fn could_be_run(&self) -> bool {
         let mut open = self.parts.iter().filter(|part| part.end == PartEnd::Open);
         open.any(|part| match part.body {
@@ -390,8 +390,8 @@ impl Items {
         part.map(|part| part.text.push_str(text)).is_some()
     }
 
-    /// Writes the rest of the final text if the streamed text is its beginning. If the final text contradicts the
-    /// streamed text, only the closing events contain the final text.
+    /// If the final text begins with the streamed text, writes the rest of the final text. If the final text
+    /// contradicts the streamed text, only the closing events contain the final text.
     pub(crate) fn finish_text(&mut self, context: &mut EncodeContext, position: usize, text: &str) {
         let Some(part) = self.parts.get_mut(position) else {
             return;

@@ -431,8 +431,8 @@ impl Responses {
         }
     }
 
-    /// Writes the rest of the final text if the streamed text is its beginning, and returns the position of the part.
-    /// If the final text contradicts the streamed text, the item's closing events contain the final text. Returns
+    /// If the final text begins with the streamed text, writes the rest of the final text. Returns the position of the
+    /// part. If the final text contradicts the streamed text, the item's closing events contain the final text. Returns
     /// `None` for a part without text.
     fn write_remaining_text(
         &mut self,

@@ -3,8 +3,8 @@
 //!
 //! A template is learned from a fully decoded chunk whose only effect was one piece of text, of reasoning, or of a tool
 //! call. The template stores the bytes around the varying members. A later payload matches if it consists of the same
-//! bytes with any valid JSON strings in between, or any small number in the place of an index. For such a payload, a
-//! JSON parser would go through the same states and the decoder would receive the same members, so only the strings and
+//! bytes with any valid JSON strings in between, or any small number in place of an index. For such a payload, a JSON
+//! parser would go through the same states and the decoder would receive the same members, so only the strings and
 //! numbers differ. A matching payload has no other effects, such as new metadata, a finish reason, usage or a
 //! diagnostic. If the bytes around the varying members had such an effect, the template would not have been learned,
 //! and a payload with different bytes does not match. When chunk-level metadata changes, `clear` removes all templates.
@@ -50,7 +50,7 @@ impl Cache {
         self.next = 0;
     }
 
-    /// Returns the template that matched last if it is plain, which means that its only hole is the text.
+    /// Returns the template that matched last, if that template is plain, which means that its only hole is the text.
     #[inline]
     pub(crate) fn plain_event(&self) -> Option<&Template> {
         let last = self.templates.get(self.last);
@@ -72,7 +72,7 @@ impl Cache {
         Some((template.choice, text, length))
     }
 
-    /// Returns a template that matches the start of the input, and the matched length including its `ending`.
+    /// Returns a template that matches the start of the input, and the matched length including the `ending`.
     ///
     /// Stores the contents of the holes in `found`, which must be empty. Ids and names that the decoder would reject
     /// are not stored.

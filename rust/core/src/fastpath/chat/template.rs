@@ -190,8 +190,8 @@ impl Template {
         (before, after)
     }
 
-    /// Stores the id and name in `found` if they are new, and sets both in `found` to the stored values, or to `None`
-    /// if the decoder would reject them.
+    /// Stores the id and the name from `found`, if they are set, and then sets both fields of `found` to the stored
+    /// values. A field is set to `None` if the decoder would reject the stored value.
     #[inline]
     pub(crate) fn recall<'t>(&'t mut self, found: &mut VaryingMembers<'t>) -> &'t Template {
         if found.id.is_some() || found.name.is_some() {
@@ -226,7 +226,7 @@ impl Template {
         Some((text, input.len() - after.len() + end))
     }
 
-    /// Matches a payload, and returns its length including its `ending`.
+    /// Matches a payload, and returns the payload's length including the `ending`.
     ///
     /// Stores the contents of the holes in `found`. An id or name is stored only if it differs from the last value.
     #[inline]

@@ -2,10 +2,10 @@
 //! parsed.
 //!
 //! If a fully decoded payload contains only one piece of text for one item, the decoder learns a template from the
-//! payload, which consists of the bytes around the varying members. A later payload matches if it consists of the same
-//! bytes with any valid JSON strings and small numbers in between. A JSON parser would go through the same states for
-//! such a payload, so only the text and the numbers differ. The decoder itself checks conditions that depend on more
-//! than the payload. The code in this folder does not depend on the dialect.
+//! payload. The template consists of the bytes around the varying members. A later payload matches if it consists of
+//! the same bytes with any valid JSON strings and small numbers in between. A JSON parser would go through the same
+//! states for such a payload, so only the text and the numbers differ. The decoder itself checks conditions that depend
+//! on more than the payload. The code in this folder does not depend on the dialect.
 
 pub(crate) mod rows;
 pub(crate) mod template;
@@ -71,7 +71,7 @@ impl ItemTemplates {
         Some(found)
     }
 
-    /// Appends the text of the payload that `find` matched last to its part or call.
+    /// Appends the text in `found`, which `find` returned last, to the text's part or call.
     #[inline]
     pub(crate) fn append_match(
         &mut self,

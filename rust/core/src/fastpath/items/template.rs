@@ -96,7 +96,7 @@ pub(crate) struct ItemAddress {
 /// Maximum number of holes. No two holes of a template are of the same kind, and no dialect uses every kind.
 const HOLES: usize = 4;
 
-/// Maximum length of an object in a hole, and its maximum depth.
+/// Maximum length and maximum depth of an object in a hole.
 const OBJECT: usize = 1024;
 pub(crate) const OBJECT_DEPTH: u64 = 8;
 
@@ -136,7 +136,7 @@ pub(crate) struct ItemTemplate {
     pub(crate) next: usize,
 }
 
-/// Returns the byte range of a piece in its payload.
+/// Returns the byte range of a piece within the payload.
 fn range(payload: &str, piece: &str) -> Option<Range<usize>> {
     let start = (piece.as_ptr() as usize).checked_sub(payload.as_ptr() as usize)?;
     let range = start..start + piece.len();

@@ -17,9 +17,9 @@ pub(crate) struct Tags {
     call: Tag,
     parameter: Tag,
     /// Literals by which a parameter's tag declares whether its value is a string. If `None`, the tool's schema
-    /// determines it.
+    /// determines the type.
     marks: Option<Marks>,
-    /// Literals around an object that can replace all parameters, if the family has them.
+    /// Literals around an object that can replace all parameters, if the family defines such literals.
     object: Option<[String; 2]>,
     /// True if `&quot;` and `&amp;` in names are decoded.
     has_entities: bool,
@@ -219,7 +219,8 @@ impl Tags {
         add_member(reading, value)
     }
 
-    /// Reads the literal before an object that replaces all parameters and returns true, if such an object comes next.
+    /// If an object that replaces all parameters comes next, reads the literal before the object, if any, and returns
+    /// true.
     fn takes_object(&self, reading: &mut Reading, text: &str) -> Parse<bool> {
         match &self.object {
             Some([before, _]) => reading.take(text, before),
@@ -248,7 +249,7 @@ impl Tags {
 /// Empty literals, for families that define no literals around an object.
 static NOTHING: [String; 2] = [String::new(), String::new()];
 
-/// Reads one of the literals and returns true, if one of them comes next. Otherwise, returns false.
+/// If one of the literals comes next, reads that literal and returns true. Otherwise, returns false.
 fn takes_any(reading: &mut Reading, text: &str, literals: &[String]) -> Parse<bool> {
     for literal in literals {
         if reading.take(text, literal)? {

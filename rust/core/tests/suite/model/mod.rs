@@ -1,4 +1,4 @@
-//! A simple model of the framer, which reads the whole body at once and may store all of it.
+//! A simple model of the framer. The model reads the whole body at once, and may store all of it.
 
 use streamweld_core::model::limits::Limits;
 

@@ -56,6 +56,8 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns without the members that the target rejects."""
     names = [name for name in CONSTRAINTS if context.fact(name)]
     found = context.survey(turns)
+    if found.bare and names == ["strip_fields"]:
+        return turns  # only members for which the model has no field are stripped
     only_members = names == ["members"]
     if context.family not in found.dialects and (
         only_members or (not found.reasoned and not _have_ids(found.calls, found.results))

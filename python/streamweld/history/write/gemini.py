@@ -67,7 +67,7 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
                 if isinstance(part, Result):
                     names.take(part.call_id, part.name)
         else:
-            if any(part.origin is not None and isinstance(part.origin.raw, str) for part in parts if writer.own(part)):
+            if not writer.rewrites_all and any(_was_text(part) for part in parts if writer.own(part)):
                 writer.context.edit("message_form", turn.path, "wrote the text as an object with a role and parts")
             role = "model" if turn.role == "assistant" else "user"
             content = {"role": role, "parts": _parts(parts, writer, names)}
@@ -75,6 +75,11 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
                 content |= members
         contents.append(content)
     return payload | {"contents": contents}
+
+
+def _was_text(part: Part) -> bool:
+    """Return whether the message of the part was only a text."""
+    return part.origin is not None and isinstance(part.origin.raw, str)
 
 
 def _parts(parts: Sequence[Part], writer: Writer, names: OpenCalls[str]) -> list[Any]:
@@ -106,7 +111,7 @@ def _nested(result: Result, writer: Writer) -> list[Media]:
     https://ai.google.dev/gemini-api/docs/function-calling (multimodal function responses)
     """
     media = [part for part in result.parts if isinstance(part, Media)]
-    if writer.own(result):
+    if not media or writer.own(result):
         return media
     if (gemini_generation(writer.context.model) or 0) < _NESTING:
         return []

@@ -148,7 +148,7 @@ How to read it:
 - A reader passes a case with a broken stream if it raises an error or reports the stream as incomplete, and returns no
   incomplete call. A missing finish reason alone does not count as a report.
 - A reader passes any other case if it raises no error, and if its calls (id, name, arguments, order) and texts are
-  equal to the expected ones. A text or a member that a reader does not support is not compared.
+  equal to the expected ones. Text and members that a reader does not support are not compared.
 - Each case runs three times: with the reads of its vector, in one read, and byte by byte.
 - If a cell is empty, the reader does not support that format. httpx-sse and eventsource-parser read only event streams.
   linguafranca and llm-rosetta accept parsed payloads, so httpx-sse frames the streams for them.

@@ -353,9 +353,9 @@ def scan(
 ) -> None:
     """Read recorded streams from files, directories and patterns into one table, one row per stream.
 
-    A file contains one body, or many bodies if it is JSON Lines (in the member --column), Parquet or Arrow IPC (in the
-    column --column), a HAR archive, HTTP messages as recorded by a proxy, or mitmproxy flows. Files that end in .gz are
-    decompressed. Parquet and Arrow require the extra `bulk`.
+    A file contains one body. These formats can contain many: JSON Lines, Parquet and Arrow IPC (--column names the
+    member or column with the body), HAR archives, HTTP messages recorded by a proxy, and mitmproxy flows. Files that
+    end in .gz are decompressed. Parquet and Arrow require the extra `bulk`.
 
     A file or row that cannot be read, or is not in a known dialect, becomes a row with an error and is reported on
     standard error.

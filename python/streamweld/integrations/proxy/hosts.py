@@ -40,7 +40,7 @@ def canonical(host: str) -> str:
 
 
 def host_of(header: str) -> str | None:
-    """Return the host in a `Host` header, without the port and normalized; None if it is malformed.
+    """Return the normalized host from a `Host` header, without the port, or None if the header is malformed.
 
     >>> host_of("LOCALHOST:8787"), host_of("[::1]:8787"), host_of("a@b"), host_of("")
     ('localhost', '::1', None, None)

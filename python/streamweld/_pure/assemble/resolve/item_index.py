@@ -354,7 +354,8 @@ def _resolve_alias(item: Item | None) -> Item | None:
 
 
 def _contradicts(item: Item, address: Address) -> bool:
-    """Return True if the item's call has an id and the address has a call id that is not an id of this call."""
+    """Return True if the item's call has an id, but the address contains a call id that does not belong to this
+    call."""
     return (
         item.call is not None
         and item.call.id is not None

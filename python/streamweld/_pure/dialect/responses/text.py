@@ -285,8 +285,8 @@ def _text_kind_of(part: Mapping[str, Any], default: TextKind | None) -> tuple[Te
     """Return the `TextKind` of the part in a `content_part` or summary part event, and the name of the member that
     contains the part's text.
 
-    `default` overrides the `TextKind` that the part type implies. If `default` is None, the `TextKind` of an unknown
-    type is None.
+    If `default` is given, it is used instead of the `TextKind` that the part type implies. If `default` is None, the
+    `TextKind` of an unknown type is None.
     """
     kind = part.get("type")
     if not isinstance(kind, str):

@@ -461,7 +461,7 @@ impl ItemIndex {
         opened
     }
 
-    /// Returns true if the item's call has an id and the address has a call id that is not an id of this call.
+    /// Returns true if the item's call has an id, but the address contains a call id that does not belong to this call.
     fn contradicts(&self, calls: &[Call], item: usize, address: &Address<'_>) -> bool {
         let call = self.call(calls, item);
         let (Some(call), Some(call_id)) = (call, address.call_id) else {

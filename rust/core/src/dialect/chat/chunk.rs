@@ -66,7 +66,8 @@ impl Chat {
             let groq_usage = groq.and_then(|groq| find(&members(groq), "usage"));
             self.keep(wire.out, chunk, groq_usage);
         }
-        // True if a later chunk that matches a template of this chunk would affect only its choice.
+        // True if a later chunk that matches a template learned from this chunk would affect only the choice in that
+        // chunk.
         let plain = self.started
             && fresh.is_empty()
             && present(chunk.error).is_none()

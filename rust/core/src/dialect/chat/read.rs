@@ -219,7 +219,8 @@ fn may_be_content(raw: Raw<'_>) -> bool {
 }
 
 impl<'a> Choice<'a> {
-    /// Returns true if the delta, the message, or the content and calls next to them satisfy the condition.
+    /// Returns true if the condition holds for the delta, for the message, or for content or calls that stand outside
+    /// both.
     fn has(&self, condition: fn(&Delta<'a>) -> bool) -> bool {
         let walked = [&self.delta, &self.message];
         let walked = walked.into_iter().filter_map(|walk| match walk {

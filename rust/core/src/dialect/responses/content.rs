@@ -61,8 +61,8 @@ impl TextKind {
 }
 
 /// Returns the `TextKind` of the part in a `content_part` or summary part event, and the name of the member that
-/// contains the part's text. `default` overrides the `TextKind` of the type. If `default` is `None`, returns `None`
-/// for an unknown type.
+/// contains the part's text. If `default` is given, it is used instead of the `TextKind` that the part type implies. If
+/// `default` is `None`, returns `None` for an unknown type.
 pub(crate) fn text_kind_of(
     part: &Object<'_>,
     default: Option<TextKind>,

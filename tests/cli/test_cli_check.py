@@ -155,4 +155,5 @@ def test_a_dialect_that_is_not_that_of_the_stream_is_a_finding(tmp_path: Path) -
     file.write_bytes(text("Hello") + end("stop"))
     done = streamweld("auto", "check", "--dialect", "anthropic", str(file))
     assert done.returncode == 1
-    assert "the specified dialect is not that of the payloads: chat" in " ".join(done.stdout.split())
+    found = " ".join(done.stdout.split())
+    assert "the stream is in a different dialect from the one that the caller specified: chat" in found

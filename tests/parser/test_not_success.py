@@ -49,7 +49,9 @@ def test_no_output_makes_a_success(backend: str, vector: dict[str, Any], target:
         dialect = converter.dialect if target == "same" else target
     if dialect is None:
         return
-    after = read(backend, [made], {"dialect": dialect, "seed": "s"})
+    # Both readers belong to the same request, so they have the same tools.
+    tools = {name: vector["options"][name] for name in ("tools",) if name in vector["options"]}
+    after = read(backend, [made], {"dialect": dialect, "seed": "s", **tools})
     if after.error is not None or after.response.error is not None:
         return
     lost = {d.detail for d in converter.diagnostics if d.code == "not_carried"}

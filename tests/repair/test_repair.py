@@ -305,7 +305,7 @@ def test_a_contradicting_finish_reason_passes_and_is_corrected_in_a_rewritten_st
     rewritten, converter = repair(SICK.replace(b'"tool_calls"}', b'"stop"}'))
     assert converter.repaired
     assert finish(rewritten) == "tool_calls"
-    assert converter.diagnostics[-1].message.endswith("does not change the one that was sent: stop")
+    assert converter.diagnostics[-1].message.endswith("`repair` alone does not change it: stop")
     without = repair(CLEAN.replace(b'"finish_reason":"tool_calls"', b'"finish_reason":null'))
     assert finish(without[0]) == "tool_calls"
     assert [(found.code, found.detail) for found in without[1].diagnostics if found.code == "rewritten"] == [

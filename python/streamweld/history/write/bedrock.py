@@ -55,15 +55,26 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
 
 
 def _blocks(parts: Sequence[Part], writer: Writer) -> list[Any]:
-    """Return the blocks for the parts. If a part has a cache point, the cache point follows the part's block."""
+    """Return the blocks for the parts.
+
+    If a part has a cache point, the cache point follows the part's block. The cache point of a result follows the last
+    of the adjacent results, so that these results stay together.
+    """
     if writer.rewrites_all:
         return [_made(part, writer) for part in parts]
     blocks: list[Any] = []
+    point: Any = None  # the cache point of a result
     for part in parts:
+        if point is not None and not isinstance(part, Result):
+            blocks.append({"cachePoint": point})
+            point = None
         blocks.append(_block(part, writer))
         if part.extra and CACHE_POINT in part.extra and not writer.own(part):
-            blocks.append({"cachePoint": part.extra[CACHE_POINT]})
-    return blocks
+            if isinstance(part, Result):
+                point = part.extra[CACHE_POINT]
+            else:
+                blocks.append({"cachePoint": part.extra[CACHE_POINT]})
+    return [*blocks, {"cachePoint": point}] if point is not None else blocks
 
 
 def _block(part: Part, writer: Writer) -> Any:

@@ -482,5 +482,6 @@ def _fault_of_text(call: Call) -> str | None:
         return None
     final = "broken" if text.plain else text.automaton.copy().finish()
     if final == "broken":
-        return "not_json"
+        # The closing event reports that the arguments were cut off, which explains why they are not JSON.
+        return None if call.ending is CallEnding.CUT else "not_json"
     return "not_object" if final == "complete" and text.automaton.root != "object" else None

@@ -160,15 +160,17 @@ def _goes_on(choice: Choice, first: Item, earlier: Call, item: Item, later: Call
 
     Some gateways send every fragment in a separate item. The rules A2 to A8 do not apply to a whole item.
     """
-    piece, text = bytes(later.text.data), earlier.text
+    # Read alone, the rest of an object may be a complete value and overflow: `[0]` and `}`.
+    piece, text = bytes(later.text.data + later.text.overflow), earlier.text
     if earlier.outcome is not None or earlier.custom or text.empty or not text.unfinished:
         return False
     if not piece or later.name not in ("", earlier.name):
         return False
-    if any(call.joiner.held or call.merge is not None or call.text.overflow for call in (earlier, later)):
+    if any(call.joiner.held or call.merge is not None for call in (earlier, later)):
         return False
     goes_on = text.accepts(piece)
-    if not goes_on and (not piece.startswith(text.data) or later.text.automaton.verdict == "broken"):
+    is_json = not later.text.overflow and later.text.automaton.verdict != "broken"
+    if not goes_on and not (is_json and piece.startswith(text.data)):
         return False
     # The text was counted when the later item received it.
     size = text.size + later.text.size

@@ -150,6 +150,9 @@ class GeminiDecoder:
             self._out.mark_misread("other_member")  # clients look only for the JSON names
         if used and chunk is not value:
             self._out.mark_misread("envelope")  # clients look for the members at the top level
+        first = value["error"] if next(iter(value), None) == "error" else None
+        if used and is_object(first) and is_blank_error(first):
+            self._out.mark_misread("empty_error")  # google-genai raises if `error` is the first member
         if used and event != "message":
             self._out.mark_misread("other_lines")  # google-genai parses an event line as part of the JSON text
         notes = Anomalies(self._out, self._assembler, payload, chunk_path, is_read)

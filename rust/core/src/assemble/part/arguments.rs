@@ -117,6 +117,11 @@ impl ArgumentText {
         text_of(&self.data)
     }
 
+    /// Returns the text and the overflow after it.
+    pub fn with_overflow(&self) -> Vec<u8> {
+        [self.data.as_slice(), self.overflow.as_slice()].concat()
+    }
+
     /// Returns how many bytes at the beginning of the text can no longer be changed by any rule.
     #[inline]
     pub fn settled(&self) -> usize {

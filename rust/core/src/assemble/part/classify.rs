@@ -7,6 +7,7 @@ use crate::assemble::part::call::CallOutcome;
 use crate::assemble::rule_context::RuleContext;
 use crate::json::Root;
 use crate::json::Status;
+use crate::model::delta::CallEnding;
 use crate::model::fault::Fault;
 use crate::model::policy::EmptyCall;
 use crate::model::policy::UnstableId;
@@ -142,7 +143,8 @@ fn fault_of_text(call: &Call) -> Option<&'static str> {
         return None;
     }
     if text.plain || matches!(text.automaton.finish(), Status::Broken { .. }) {
-        return Some("not_json");
+        // The closing event reports that the arguments were cut off, which explains why they are not JSON.
+        return (call.ending != CallEnding::Cut).then_some("not_json");
     }
     let other = ends_whole(call) && text.automaton.root() != Some(Root::Object);
     other.then_some("not_object")

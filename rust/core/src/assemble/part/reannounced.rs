@@ -238,13 +238,11 @@ fn joint_of(choice: &Choice, earlier: usize, item: usize, later: usize) -> Optio
         return None;
     }
     let text = &call.text;
-    if !text.overflow.is_empty() {
-        return None;
-    }
-    if before.text.accepts(&text.data) {
+    // Read alone, the rest of an object may be a complete value and overflow: `[0]` and `}`.
+    if before.text.accepts(&text.with_overflow()) {
         return Some(Joint::Continues);
     }
-    let is_json = text.is_unfinished() || text.is_complete();
+    let is_json = text.overflow.is_empty() && (text.is_unfinished() || text.is_complete());
     let is_longer = text.data.starts_with(&before.text.data);
     (is_json && is_longer).then_some(Joint::Restarts)
 }
@@ -262,9 +260,7 @@ fn continue_call(
         index: choice.get(later).and_then(|call| call.index),
         ..Address::default()
     };
-    let text = choice
-        .get_mut(later)
-        .map(|call| std::mem::take(&mut call.text.data));
+    let text = choice.get(later).map(|call| call.text.with_overflow());
     let text = text.unwrap_or_default();
     ctx.count_arguments(text.len(), 0)?; // the bytes were counted when they arrived
     if let Some(before) = choice.get_mut(earlier) {

@@ -30,7 +30,7 @@ def with_beginning(call: Call, tools: Tools) -> bytes | None:
     its beginning, or if more may be missing.
     """
     text = call.text
-    if call.ending is not CallEnding.WHOLE or call.provider_executed or call.custom:
+    if not call.ended or call.ending is not CallEnding.WHOLE or call.provider_executed or call.custom:
         return None
     if text.automaton.verdict != "broken" or text.overflow or call.announced_again:
         return None

@@ -2,9 +2,9 @@
 //! Messages API before https://github.com/vllm-project/vllm/pull/34887).
 //!
 //! If more than `{"` is missing, the restored arguments would be wrong. The beginning is therefore restored only if
-//! nothing indicates that more is missing: the response ended with success, no other call has incomplete arguments, and
-//! the request's tools allow the restored arguments. The call stays open until its choice ends, because only the finish
-//! reason shows how the response ended.
+//! nothing indicates that more is missing: the stream closed the call, the response ended with success, no other call
+//! has incomplete arguments, and the request's tools allow the restored arguments. The call stays open until its choice
+//! ends, because only the finish reason shows how the response ended.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::part::call::Call;
@@ -27,7 +27,8 @@ const LOST: &[u8] = b"{\"";
 /// Returns the arguments with the beginning that they lack, or `None` if more than `{"` may be missing.
 pub fn with_beginning(call: &Call, tools: &Tools) -> Option<Vec<u8>> {
     let text = &call.text;
-    let is_closed = call.ending == CallEnding::Whole && call.announced_again.is_empty();
+    let is_closed =
+        call.ended && call.ending == CallEnding::Whole && call.announced_again.is_empty();
     let is_broken = text.automaton.is_broken() && text.overflow.is_empty();
     if !is_closed || call.custom || call.provider_executed || !is_broken {
         return None;

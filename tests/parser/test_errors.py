@@ -94,7 +94,10 @@ def test_every_code_that_raises_names_a_class() -> None:
     [
         (
             SAMPLES[1],
-            "The data is not valid UTF-8; invalid bytes were replaced by U+FFFD [invalid_utf8 at byte 12, event 3]",
+            (
+                "The data is not valid UTF-8; the invalid bytes were replaced with U+FFFD "
+                "[invalid_utf8 at byte 12, event 3]"
+            ),
         ),
         (
             SAMPLES[2],

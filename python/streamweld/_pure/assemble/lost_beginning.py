@@ -57,4 +57,4 @@ def restore_beginnings(choice: Choice) -> None:
             choice.shared.count_arguments(call.text.size, len(restored))
             call.text.replace(restored)
             call.text.plain = False
-            call_events.reset(choice, call)
+            call_events.reset(choice, call)  # the text is emitted when the call closes

@@ -67,8 +67,7 @@ pub fn restore_beginnings(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice) ->
             call.text.replace(restored);
             call.text.plain = false;
         }
-        call_events::reset(ctx.out, choice, slot);
-        call_events::publish(ctx.out, choice, slot);
+        call_events::reset(ctx.out, choice, slot); // the text is emitted when the call closes
     }
     Ok(())
 }

@@ -235,8 +235,8 @@ fn the_close_is_authoritative_and_a_lost_beginning_is_restored() {
             "reasoning 2 =  Some(\"rs_1\") Some(\"gAAA\")",
             // The arguments are restored only after the finish reason, because a cut call may lack more than `{"`.
             "args_restored",
-            "call 1 + {\"a\":1}",
             "id_minted call_sw_1",
+            "call 1 + {\"a\":1}",
             "call 1 = f call_sw_1 {\"a\":1} complete []",
             "finished tool_calls",
         ]

@@ -173,12 +173,13 @@ pub fn decide(
     if let Some(record) = choice.item_index.get_mut(item) {
         record.first = None;
     }
+    let end = |ctx: &mut RuleContext<'_, '_>, choice: &mut Choice| match closed {
+        true => end_call(ctx, choice, first),
+        false => Ok(()),
+    };
     if let Some(joint) = joint_of(choice, earlier, item, slot) {
         continue_call(ctx, choice, (item, first), (earlier, slot), joint)?;
-        return match closed {
-            true => end_call(ctx, choice, first),
-            false => Ok(()),
-        };
+        return end(ctx, choice);
     }
     settle_text(ctx, choice, item, true)?;
     let (Some(call), Some(before)) = (choice.get(slot), choice.get(earlier)) else {
@@ -194,10 +195,7 @@ pub fn decide(
         call_events::publish(ctx.out, choice, earlier);
         inherit(choice, item, first);
         report_reannounced(ctx, choice, first, &address)?;
-        return match closed {
-            true => end_call(ctx, choice, first),
-            false => Ok(()),
-        };
+        return end(ctx, choice);
     }
     let (name, named) = (before.name.clone(), call.name.clone());
     let is_open = before.outcome.is_none();

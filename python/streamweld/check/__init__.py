@@ -194,7 +194,7 @@ class Checker:
             self._report.record("framing.not_object", text[:40])
 
     def _joined(self, text: str, event: str, identifier: str, joins: int) -> bool:
-        """Process a document, and then the data after it on the same line. Returns False if there is no such data."""
+        """Check a document and the data that follows it on the same line. Return False if no data follows."""
         line = text.encode()
         at = joined_field(line, MAX_DEPTH)
         if at is None or joins == MOST_JOINS:

@@ -134,9 +134,7 @@ def text_signatures(message: Json) -> list[str]:
 
 
 def lists_one_text(message: Json) -> bool:
-    """Return whether LiteLLM's `provider_specific_fields` contain only signatures, at most one of which does not belong
-    to a call.
-    """
+    """Return whether LiteLLM's `provider_specific_fields` contain only signatures, with at most one for a text."""
     return set(members_of(message.get(PROVIDER_FIELDS))) == {_SIGNATURES} and len(text_signatures(message)) < 2
 
 

@@ -90,7 +90,7 @@ class Survey:
         bare = common = plain = paired = trailing = ascii_only = True
         dialects: set[str] = set()
         seen: Origin | None = None  # origin of the previous part
-        told = False  # whether the message of the previous part has members for which the model has no field
+        has_more = False  # whether the previous part's message has a member for which the model has no field
         dialect = ""  # dialect of the previous part's origin
         before = ""  # role of the previous turn
         call_ids: list[str] | None = None  # ids of the calls in the previous turn
@@ -110,13 +110,13 @@ class Survey:
                 if origin.dialect != dialect:
                     dialect = origin.dialect
                     dialects.add(dialect)
-                told = False
+                has_more = False
                 if origin.extra is not COMMON:
                     common = False
                     if origin.extra is not EMPTY and origin.extra:
-                        bare, told = False, True
+                        bare, has_more = False, True
                 seen = origin
-            if told and (origin is not None or (parts and parts[0].origin is seen)):
+            if has_more and (origin is not None or (parts and parts[0].origin is seen)):
                 beyond.append(turn)
             for part in parts:
                 origin = part.origin
@@ -124,11 +124,11 @@ class Survey:
                     if origin.dialect != dialect:
                         dialect = origin.dialect
                         dialects.add(dialect)
-                    told = False
+                    has_more = False
                     if origin.extra is not COMMON:
                         common = False
                         if origin.extra is not EMPTY and origin.extra:
-                            bare, told = False, True
+                            bare, has_more = False, True
                             if not beyond or beyond[-1] is not turn:
                                 beyond.append(turn)
                     seen = origin

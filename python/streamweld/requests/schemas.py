@@ -128,7 +128,7 @@ def lacks_properties(schema: Any, target: str) -> bool:
 
 
 def is_object(schema: Mapping[str, Any]) -> bool:
-    """Return whether the schema accepts objects: either its type says so, or it has properties."""
+    """Return whether the schema accepts objects, that is, has the type `object` or properties."""
     kind = schema.get("type")
     return kind == "object" or (isinstance(kind, list | tuple) and "object" in kind) or bool(schema.get("properties"))
 

@@ -175,7 +175,7 @@ def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str
 
 
 def _unknown(item: Unknown, origin: Origin, path: Path) -> Opaque:
-    """Return an item for which there is no event type. The item is not changed, because its own dialect accepts it."""
+    """Return an unknown item unchanged, because the API that sent the item accepts it."""
     try:
         raw = loads_raw(item.raw.decode("utf-8", "replace"))
     except (JsonFault, ValueError):

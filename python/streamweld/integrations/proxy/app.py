@@ -66,7 +66,7 @@ class _CatchAllApp:
             conversation = Conversation(request, send, session, self._config, self._metrics, pseudonym=self._pseudonym)
             await conversation.hold()
         except ClientDisconnect:
-            pass  # the client disconnected before it had sent the whole request, so there is no one to respond to
+            pass  # the client disconnected before it had sent the whole request, so no response is possible
         finally:
             self._open.discard(task)
 

@@ -199,8 +199,8 @@ fn named(
     })
 }
 
-/// Returns the streamed call that a call in the message repeats, if `named` returned none. The streamed call has the
-/// same id as an alias or, if there is no such call, is at the same position.
+/// Returns the streamed call that a call in the message repeats, if `named` returned none. This is the call that has the
+/// id as an alias. If no call has that alias, it is the call at the same position.
 fn find(
     choice: &mut Choice,
     incoming: &Incoming<'_>,

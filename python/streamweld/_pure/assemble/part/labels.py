@@ -73,10 +73,10 @@ class Labels:
         return bool(self._closes)
 
     def closed_text(self, text: str) -> str | None:
-        """Return the text of the part after replacing the deltas of each label with the closing text of the label, or
-        None if there are no closing texts.
+        """Return the text of the part, in which closing texts replace the deltas with the same label.
 
-        A single closing text that differs from the deltas of its label is the text of the whole part.
+        Return None if no closing text arrived. If only one arrived, and it differs from the deltas with its label, it
+        is the text of the whole part.
         """
         closes = self._closes
         if not closes:

@@ -284,8 +284,8 @@ def _raw(payload: Payload, path: Path) -> str:
 
 
 def _ends(value: Mapping[str, Any]) -> bool:
-    """Return whether every candidate has a finish reason. If there are no candidates, the feedback must contain a block
-    reason.
+    """Return whether the chunk ends the response: every candidate has a finish reason or, without any candidates, the
+    feedback contains a block reason.
 
     Outside an event stream, any other chunk is one of several documents, one per line.
     """

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_REPEATED_SIZE", "joined", "members_text", "merged", "size", "writable"]
 
-# Size, in bytes, above which the unknown members of a source chunk are not repeated. One source chunk may be rewritten
-# as many chunks, each of which would repeat the members.
+# If one source chunk is rewritten as several chunks, each of them repeats the unknown members of the source chunk,
+# unless these members have more bytes than this.
 MAX_REPEATED_SIZE: Final = 4096
 
 

@@ -64,7 +64,8 @@ class HeldCalls:
         self._client_tools = set(tools or ())  # names of the tools that the client runs, as far as they are known
         self._events: list[tuple[Event | _Pieces, Opening]] = []
         self._undecided: dict[int, str] = {}  # held calls without a result: part number -> call id
-        # Call id -> heap of negated part numbers. Entries that are no longer in `_undecided` are ignored.
+        # For each call id, a heap of negated part numbers, so that the latest part is found first. Parts that are no
+        # longer in `_undecided` are skipped.
         self._parts: dict[str, list[int]] = {}
         self._executed: set[int] = set()  # part numbers of the calls that the server ran
 

@@ -115,9 +115,9 @@ impl Labels {
         matches!(self, Labels::Several(all) if !all.closes.is_empty())
     }
 
-    /// Returns the text of the part after replacing the deltas of each label with the closing text of the label, or
-    /// `None` if there are no closing texts. A single closing text that differs from the deltas of its label is the
-    /// text of the whole part.
+    /// Returns the text of the part, in which closing texts replace the deltas with the same label. Returns `None` if
+    /// no closing text arrived. If only one arrived, and it differs from the deltas with its label, it is the text of
+    /// the whole part.
     pub fn closed_text(&self, text: &str) -> Option<String> {
         let Labels::Several(all) = self else {
             return None;

@@ -21,8 +21,8 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::mem;
 
-/// Size, in bytes, above which the unknown members of a source chunk are not repeated. One source chunk may be
-/// rewritten as many chunks, each of which would repeat the members.
+/// If one source chunk is rewritten as several chunks, each of them repeats the unknown members of the source chunk,
+/// unless these members have more bytes than this.
 const MAX_REPEATED_SIZE: usize = 4096;
 
 /// Writes the members before `choices`, and stores the unknown members of the source's chunks.

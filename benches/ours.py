@@ -25,12 +25,15 @@ if TYPE_CHECKING:
 def events_per_feed(
     backend: Backend, dialect: str = "chat", *, policy: Policy | None = None, tools: Mapping[str, object] | None = None
 ) -> Reader:
-    """Return a reader that feeds the reads and accesses every event, as a consumer does."""
+    """Return a reader that feeds the reads and accesses every event, as a consumer does.
+
+    `StreamParser` resolves options with tools anew for each stream, and so does the reader.
+    """
     make = load(backend)
-    config = to_config(policy or Policy(), Limits(), tools=tools)
+    usual = None if tools is not None else to_config(policy or Policy(), Limits())
 
     def read(reads: list[bytes]) -> Result:
-        parser = make(dialect, config)
+        parser = make(dialect, usual or to_config(policy or Policy(), Limits(), tools=tools))
         text: list[str] = []
         calls: list[tuple[str, str, str]] = []
         for chunk in reads:

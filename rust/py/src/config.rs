@@ -48,15 +48,10 @@ fn last() -> MutexGuard<'static, Option<Tables>> {
     LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A table from `options.to_config`, which is never changed, and its result.
-type Resolved = (Py<PyDict>, Arc<Config>);
-
-/// Configurations that were already read. `options.to_config` returns the same table for equal policies and limits. Only
-/// tables without stream-specific options are kept.
-static RESOLVED: Mutex<Vec<Resolved>> = Mutex::new(Vec::new());
-
-/// The last configuration with stream-specific options, such as tools. A caller may use one table for many streams.
-static SPECIFIC: Mutex<Option<Resolved>> = Mutex::new(None);
+/// Tables that were already converted, each with the resulting configuration. `options.to_config` returns the same
+/// table for equal policies and limits, and that table is never changed. Only tables without options for a single
+/// stream are stored.
+static RESOLVED: Mutex<Vec<(Py<PyDict>, Arc<Config>)>> = Mutex::new(Vec::new());
 
 /// Maximum number of configurations to keep. Most processes use one or two sets of options.
 const KEPT: usize = 8;
@@ -66,18 +61,10 @@ fn resolved() -> MutexGuard<'static, Vec<(Py<PyDict>, Arc<Config>)>> {
     RESOLVED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks `SPECIFIC`. The lock is held only while the configuration is read or replaced.
-fn specific() -> MutexGuard<'static, Option<Resolved>> {
-    SPECIFIC.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns the options for one stream. A table that was used recently is not read again.
+/// Returns the options for one stream. A table that was used recently is not converted again.
 pub(crate) fn read(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
-    let same = |(table, _): &&Resolved| table.is(config);
+    let same = |(table, _): &&(Py<PyDict>, _)| table.is(config);
     if let Some((_, known)) = resolved().iter().find(same) {
-        return Ok(Arc::clone(known));
-    }
-    if let Some((_, known)) = specific().as_ref().filter(same) {
         return Ok(Arc::clone(known));
     }
     let made = read_table(config)?;
@@ -92,10 +79,6 @@ pub(crate) fn read(config: &Bound<'_, PyDict>) -> PyResult<Arc<Config>> {
         // Release the lock before dropping the oldest configuration, which may run Python code.
         drop(tables);
         drop(oldest);
-    } else {
-        // Release the lock before the other configuration is dropped.
-        let other = specific().replace((config.clone().unbind(), Arc::clone(&made)));
-        drop(other);
     }
     Ok(made)
 }

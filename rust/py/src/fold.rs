@@ -244,7 +244,7 @@ impl Members {
         Ok(object.bind(py).clone())
     }
 
-    /// Yields the entries of the first choice whose role satisfies `has_role`, with their positions.
+    /// For the first choice, yields the entries whose role satisfies `has_role`, with their positions.
     fn of_first(&self, has_role: impl Fn(Role) -> bool) -> impl Iterator<Item = (usize, &Entry)> {
         self.entries
             .iter()
@@ -252,7 +252,7 @@ impl Members {
             .filter(move |(_, entry)| Some(entry.choice) == self.first && has_role(entry.role))
     }
 
-    /// Returns the objects of the first choice whose role satisfies `has_role`.
+    /// For the first choice, returns the objects whose role satisfies `has_role`.
     fn objects<'py>(
         &self,
         py: Python<'py>,

@@ -2,7 +2,7 @@
 //!
 //! Looking up a cached string takes a tenth of the time needed to create one, and equal strings share memory. All
 //! streams share the cache, so that open streams do not keep strings alive. Each call borrows the cache and returns it
-//! at the end. If another call has borrowed the cache, a call runs without it.
+//! at the end. If another call has borrowed the cache, the current call runs without the cache.
 
 use std::ptr::null;
 use std::sync::{Mutex, PoisonError};

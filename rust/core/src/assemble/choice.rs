@@ -37,7 +37,7 @@ const MIRRORED: usize = 64;
 pub enum CallComparison {
     Repeated,
     Own,
-    /// The call does not repeat another call, but may be a part of another call.
+    /// The comparison does not show whether the call is a repetition or a separate call.
     Unclear,
 }
 /// Indexes below this value are looked up without hashing.
@@ -380,8 +380,8 @@ impl Choice {
         }
     }
 
-    /// R3c2: returns the last addressed call if it is unfinished and of the given type. If it is not, returns the call
-    /// of this type that was added last to the open calls.
+    /// R3c2: returns the last addressed call if it is unfinished and of the given type. Otherwise, returns the call of
+    /// this type that was last added to the open calls.
     pub fn latest_unfinished(&self, custom: bool) -> Option<usize> {
         let latest = self.latest.and_then(|slot| self.get(slot));
         let open = |call: &&Call| call.custom == custom && !call.is_complete() && !call.dropped;
@@ -424,7 +424,7 @@ impl Choice {
 
     /// Compares a call that arrived outside a delta's `tool_calls` with the last calls of the choice. A call whose
     /// arguments are only the beginning of another call's arguments counts as a repetition, because some gateways
-    /// repeat outside `tool_calls` the arguments that they have sent so far.
+    /// repeat, outside `tool_calls`, the arguments sent so far.
     pub fn compare(&mut self, id: Option<&str>, name: &str, arguments: &[u8]) -> CallComparison {
         let whole = is_whole(arguments);
         let count = self.calls.len();

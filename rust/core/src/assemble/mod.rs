@@ -495,8 +495,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Records that the response is complete if the input ends here. Gemini streams need this, because Gemini has no
-    /// terminal marker.
+    /// Records that the response is complete if the input ends here. Gemini streams need this method, because Gemini
+    /// has no terminal marker.
     pub fn mark_valid_end(&mut self) {
         if self.end_on_wire != EndOnWire::BrokenOff {
             self.end_on_wire = EndOnWire::Whole;

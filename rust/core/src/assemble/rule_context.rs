@@ -1,5 +1,5 @@
 //! `Shared` is the state that all choices of one stream share: settings, counters for the limits, and call ids in use.
-//! `RuleContext` combines it with the output, because every rule uses both.
+//! `RuleContext` combines `Shared` with the output, because every rule uses both.
 //!
 //! The counters enforce the limits on calls, parts, arguments and text.
 
@@ -51,10 +51,10 @@ pub struct Shared {
     next_suffix: LazyBox<Map<String, u64>>,
     /// Calls may lack an id in this dialect.
     pub ids_optional: bool,
-    /// Number of JSON documents so far. One payload may contain several.
+    /// Number of JSON documents so far. One payload may contain several documents.
     pub documents: u64,
-    /// The payload ordinal and document number of the last call fragment. `counted_at` contains those of the last token
-    /// counts.
+    /// The payload ordinal and document number of the last call fragment. `counted_at` contains the payload ordinal and
+    /// document number of the last token counts.
     pub called_at: (u64, u64),
     pub counted_at: Option<(u64, u64)>,
 }
@@ -76,7 +76,7 @@ impl RuleContext<'_, '_> {
         self.out.diagnose(code, Some(part), "")
     }
 
-    /// Returns the fault for this limit if the limit is on and `beyond` returns true for it.
+    /// Returns the fault for this limit if the limit is on and `beyond` returns true for its value.
     fn cap(&self, name: LimitName, beyond: impl Fn(u64) -> bool) -> ParseResult {
         match self.out.config.limits.value(name) {
             Some(limit) if beyond(limit) => Err(Fault::limit(name, limit)),
@@ -229,8 +229,8 @@ impl Shared {
         self.ids_given.contains(identity) || self.settings.known_call_ids.contains(identity)
     }
 
-    /// Returns `wanted` if this id is free. If it is not, returns the first of `wanted__2`, `wanted__3` … that no call
-    /// has used, in this stream or in an earlier turn.
+    /// Returns `wanted` if this id is free. Otherwise, returns the first of `wanted__2`, `wanted__3` … that no call has
+    /// used, in this stream or in an earlier turn.
     ///
     /// `minted`: the id is not from the wire, so it is free only if the stream has not contained it.
     pub fn fresh_id(&mut self, wanted: String, minted: bool) -> String {

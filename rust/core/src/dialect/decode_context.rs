@@ -1,5 +1,5 @@
-//! Types that all decoders share: the destination of wire deltas, and a payload with its context. The code is the same
-//! for every dialect.
+//! Types that all decoders share: the destination of wire deltas, and a payload with its context. Every dialect uses
+//! this module.
 
 use crate::assemble::Assembler;
 use crate::dialect::payload::LocatedPayload;

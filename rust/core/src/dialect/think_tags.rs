@@ -155,7 +155,7 @@ fn partial(text: &str) -> usize {
     if begins { end.len() } else { 0 }
 }
 
-/// Splits a complete text. Returns its reasoning and its visible text.
+/// Splits a complete text. Returns the reasoning and the visible text.
 pub(crate) fn split_whole(text: &str) -> (String, String) {
     let (mut thought, mut shown) = (String::new(), String::new());
     let mut remaining = text;

@@ -1,5 +1,5 @@
-//! Extracts the code, type, and message from an error of any shape that a gateway sends inside a stream. The code is
-//! the same for every dialect.
+//! Extracts the code, type, and message from an error of any shape that a gateway sends inside a stream. Every dialect
+//! uses this module.
 
 use crate::dialect::think_tags::is_white;
 use crate::json::Kind;

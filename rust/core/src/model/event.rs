@@ -339,8 +339,8 @@ impl Usage<'_> {
     }
 }
 
-/// The following attributes are facts about the received payloads that no event contains. Repair uses them to decide
-/// which payloads pass through unchanged.
+/// Facts about the received payloads that no event contains. Repair uses them to decide which payloads pass through
+/// unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireFact<'a> {
     /// The decoder starts to read this payload. `event` is the name of the server-sent event that contained the

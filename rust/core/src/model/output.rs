@@ -1,7 +1,7 @@
 //! Emits events and diagnostics, and returns a fault for each diagnostic that the policy raises.
 //!
 //! `Ledger` keeps the state between two reads, such as the stored diagnostics. `Output` borrows the ledger for one
-//! read. Faults that are created here have no byte offset or ordinal. The parser adds both.
+//! read. Faults that are created here have no byte offset or ordinal. The parser adds the offset and the ordinal.
 
 use crate::model::config::Config;
 use crate::model::event::DeltaKind;
@@ -56,7 +56,7 @@ impl Diagnostic {
 #[derive(Debug, Default)]
 pub struct Ledger {
     /// Byte offset of the current payload. The ordinal is the number of the payload in the stream. Diagnostics contain
-    /// both.
+    /// the offset and the ordinal.
     pub offset: u64,
     pub ordinal: u64,
     /// True if a fault will follow, so that later diagnostics are recorded instead of raised.
@@ -101,8 +101,8 @@ pub trait EventFilter {
     /// Reads several consecutive deltas that `passes` accepted. Returns true if all of them can be emitted unchanged.
     fn passes_row_unchanged(&mut self, deltas: &Deltas<'_>) -> bool;
 
-    /// Returns the number of the next pieces of text that can be emitted together and unchanged. `ends` contains the
-    /// offset in `texts` at which each piece ends.
+    /// Returns how many of the next pieces of text can be emitted unchanged in one call. `ends` contains the offset in
+    /// `texts` at which each piece ends.
     fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str, ends: &[usize]) -> usize;
 
     /// Returns true if consecutive pieces of text should be combined into one call to `emit_all`.
@@ -183,7 +183,7 @@ impl<'a> Output<'a> {
             .is_none_or(|filter| filter.takes_rows())
     }
 
-    /// Returns the concatenated text of the first pieces that may be emitted together, and the offset at which each
+    /// Returns the concatenated text of the leading pieces that may be emitted together, and the offset at which each
     /// piece ends.
     #[inline]
     pub fn passes<'t>(

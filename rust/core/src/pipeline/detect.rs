@@ -109,8 +109,8 @@ impl PayloadPipeline {
             && read.is_ok_and(|read| read.is_error_body())
     }
 
-    /// Dispatches the held payloads as those of a Chat stream if the last one contains only a message text. Otherwise,
-    /// returns false.
+    /// Dispatches the held payloads as payloads of a Chat stream if the last payload contains only a message text.
+    /// Otherwise, returns false.
     fn waits_with_message(&mut self, out: &mut Output<'_>) -> Result<bool, Fault> {
         let is_message = self.waiting.held.last().is_some_and(|held| {
             let arrival = held.arrival();

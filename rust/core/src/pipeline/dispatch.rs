@@ -284,7 +284,7 @@ impl PayloadPipeline {
 
     /// Returns true if the payload is empty or a keep-alive, and is therefore ignored.
     ///
-    /// If clients would parse its data and raise an exception, the payload is also marked so that repair omits it.
+    /// If clients would parse the data and raise an exception, the payload is also marked so that repair omits it.
     pub(crate) fn is_ignored(&self, out: &mut Output<'_>, text: &str, event: Option<&str>) -> bool {
         if text.is_empty() {
             out.leave_out("empty_event"); // openai-python and the AI SDK parse empty data as JSON
@@ -326,7 +326,7 @@ pub(crate) fn is_message(text: &str, event: Option<&str>) -> bool {
     !event.is_some_and(is_notice) && document.is_ok_and(|document| is_free(&document))
 }
 
-/// Returns the Chat decoder, creating it on first use. Streams in other dialects never need it.
+/// Returns the Chat decoder, creating it on first use. Streams in other dialects never need this decoder.
 fn chat<'c>(known: &'c mut Option<Box<Chat>>, config: &Config, caching: bool) -> &'c mut Chat {
     known.get_or_insert_with(|| Box::new(Chat::new(config, caching)))
 }

@@ -41,7 +41,8 @@ const WHOLE_CALLS: [&str; 1] = ["gemini"];
 /// Dialects whose clients run a call when its item is closed.
 const RUNS_AT_CLOSE: [&str; 1] = ["anthropic"];
 
-/// Dialects whose clients parse truncated arguments, and run such a call unless the finish reason is unsuccessful.
+/// Dialects whose clients parse truncated arguments, and run the truncated call unless the finish reason is
+/// unsuccessful.
 const PARSES_PARTIAL: [&str; 1] = ["anthropic"];
 
 /// Diagnostic codes that the repairer itself reports.
@@ -61,7 +62,7 @@ pub(crate) struct RepairSink {
     pub(crate) opening: Vec<u8>,
     /// Reasons that were already reported, because each reason is reported only once per stream.
     reported_reasons: Vec<&'static str>,
-    /// Choices whose first delta is in the current block, and those of them whose first delta has no role.
+    /// Choices whose first delta is in the current block, and the subset whose first delta has no role.
     begun: Vec<i32>,
     roleless: Vec<i32>,
     /// Ordinal of the last payload that clients would reject.

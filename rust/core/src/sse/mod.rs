@@ -363,7 +363,7 @@ impl Framer {
         }
     }
 
-    /// Adds a data line that follows another field without a line ending, if there is one.
+    /// If a data line follows another field without a line ending, adds the data line.
     pub(crate) fn joined_data<'i>(
         &mut self,
         data: Option<&'i [u8]>,
@@ -485,7 +485,7 @@ impl Framer {
         }
     }
 
-    /// Returns true if no event is open, including events without data.
+    /// Returns true if no event is open, not even an event without data.
     #[inline]
     fn is_clear(&self) -> bool {
         self.block_offset.is_none() && !self.has_id && !self.has_stray && !self.strayed

@@ -257,7 +257,7 @@ impl ArgumentText {
         self.hold(piece.len(), true);
     }
 
-    /// Appends text that is known to continue the arguments. None of the rules applies to it.
+    /// Appends text that is known to continue the arguments. No rule is applied to this text.
     pub fn continue_with(&mut self, piece: &[u8]) {
         self.automaton.feed(piece);
         self.data.extend_from_slice(piece);
@@ -332,7 +332,7 @@ impl ArgumentText {
     }
 
     /// Checks whether A4' and A5' are still possible after this fragment. In a conformant stream, the second fragment
-    /// rules out both.
+    /// rules out both A4' and A5'.
     #[inline]
     fn observe(&mut self, piece: &[u8]) {
         if self.count > 0 && (self.cumulative.alive || self.doubling.alive) {
@@ -478,8 +478,8 @@ impl ArgumentText {
         self.doubling.drop_it();
     }
 
-    /// Handles a fragment while the beginning of the text is being repeated (A6): compares it with the rest of the
-    /// text.
+    /// Handles a fragment while the beginning of the text is being repeated (A6): compares the fragment with the rest
+    /// of the text.
     #[cold]
     fn continue_replay<'a>(&mut self, piece: &[u8]) -> PushResult<'a> {
         let at = self.replayed;

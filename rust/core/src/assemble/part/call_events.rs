@@ -108,7 +108,7 @@ pub fn reset(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     }
 }
 
-/// Marks the call as dropped. If it was emitted, also emits `ToolCallRetracted`.
+/// Marks the call as dropped. If the call was emitted, also emits `ToolCallRetracted`.
 pub fn retract(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     choice.set_dropped(slot, true);
     choice.track(slot);
@@ -223,7 +223,7 @@ fn start(out: &mut Output<'_>, call: &mut Call, choice: i32) {
         return;
     }
     call.started = true;
-    // Omit the id if it may change, because an earlier call had it or the policy prefers the last id.
+    // Omit the id if it may change, because an earlier call had the same id or the policy prefers the last id.
     let last = out.config.policy.switches.unstable_id == UnstableId::Last;
     let keeps = call.first.is_none() && !last;
     out.record_fact(WireFact::Address {

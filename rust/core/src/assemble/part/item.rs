@@ -278,7 +278,7 @@ impl Item {
     }
 }
 
-/// The position of a part: its item, and its position in that item.
+/// Identifies a part by its item and its position in that item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PartPosition {
     pub item: usize,

@@ -1,5 +1,5 @@
-//! Handles tool calls that the stream opens and closes explicitly: combines opening event, deltas and final value, and
-//! closes the calls.
+//! Handles tool calls that the stream opens and closes explicitly: combines the opening event, the deltas and the final
+//! value, and closes the calls.
 //!
 //! opening   its arguments are a snapshot; the deltas repeat it, continue it, or contain other text
 //! delta     the argument text goes through the rules of `arguments`, as in Chat
@@ -206,7 +206,7 @@ pub fn note_ids(
 }
 
 /// Stores the arguments in the opening event as a snapshot. If the call already has different arguments, appends the
-/// arguments of the event to them instead.
+/// event's arguments to the existing arguments instead.
 pub fn hold(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -669,8 +669,8 @@ pub fn close_part(
     Ok(())
 }
 
-/// Ends a part with its current text, including held-back text, and emits its closing event. Does nothing if it is not
-/// open.
+/// Ends a part with its current text, including held-back text, and emits its closing event. Does nothing if the part
+/// is not open.
 pub fn end_part(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -733,8 +733,8 @@ pub fn finish_item(
             && (item.item_id.is_some() || encrypted_content.is_some_and(|text| !text.is_empty()))
     });
     if bare && whole {
-        // Open an empty part. Clients must send reasoning with encrypted content or an id back in the next turn, even
-        // without text.
+        // Open an empty part, so that an event contains the id or the encrypted content. Clients must send reasoning
+        // with encrypted content or an id back in the next turn, even without text.
         let part_key = PartKey {
             channel: Channel::Reasoning,
             kind: "summary",

@@ -116,8 +116,8 @@ impl Labels {
     }
 
     /// Returns the text of the part, in which closing texts replace the deltas with the same label. Returns `None` if
-    /// no closing text arrived. If only one arrived, and it differs from the deltas with its label, it is the text of
-    /// the whole part.
+    /// no closing text arrived. If only one closing text arrived, and this text differs from the deltas with its label,
+    /// the closing text is the text of the whole part.
     pub fn closed_text(&self, text: &str) -> Option<String> {
         let Labels::Several(all) = self else {
             return None;

@@ -1,7 +1,7 @@
 //! Detect streams that repeat argument text in every fragment (A4') or send every fragment twice (A5').
 //!
 //! Before the second fragment, a stream may be of either kind. In a conformant stream, the second fragment rules out
-//! both.
+//! both A4' and A5'.
 
 use crate::json::Automaton;
 use crate::model::spec::Code;
@@ -115,7 +115,7 @@ impl Doubling {
     pub fn take_on_break(&mut self, count: usize, length: usize, piece: &[u8]) -> Option<Vec<u8>> {
         let single = self.single.as_deref()?;
         if single.data.len() == length {
-            return None; // the piece repeats the only pair's fragment; A5 drops it
+            return None; // the piece repeats the only pair's fragment; A5 drops the piece
         }
         let second = count % 2 == 0;
         let mut automaton = single.automaton;

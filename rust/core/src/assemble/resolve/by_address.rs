@@ -273,7 +273,7 @@ pub fn diverged(
 }
 
 /// Ends an item that repeated only the beginning of a part, and opens a new part with the repeated text. Returns false
-/// if no part had only its beginning repeated.
+/// if the item did not repeat only the beginning of a part.
 pub fn end_shorter_repetition(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

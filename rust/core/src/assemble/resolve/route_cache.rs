@@ -2,7 +2,7 @@
 //! lookup.
 
 use crate::assemble::part::item::PartPosition;
-/// Counts the changes to choices, so that a route that was cached before a change is not used after it.
+/// Counts the changes to choices, so that a route that was cached before a change is not used after the change.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeCounter {
     /// Counts the changes after which an address may identify another part or call. Pieces that only extend text do not

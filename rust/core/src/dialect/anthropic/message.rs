@@ -108,7 +108,7 @@ impl Anthropic {
         });
         let held: Vec<StartBlock> = held.collect();
         if !held.is_empty() {
-            wire.out.mark_misread("content_at_start"); // clients would keep these in addition to streamed blocks
+            wire.out.mark_misread("content_at_start"); // clients would keep these and the streamed blocks
         }
         self.blocks.hold(held);
         usage(wire, event, members, at, notes, "start_usage")

@@ -90,7 +90,8 @@ pub(crate) struct Reading {
     pub(crate) thought: bool,
 }
 
-/// The error in a decoded choice, and the data from which the fast path can learn a template. Both are optional.
+/// The error in a decoded choice, and the data from which the fast path can learn a template. The error and the data
+/// are optional.
 #[derive(Debug, Default)]
 pub(crate) struct ChoiceResult<'a> {
     pub(crate) upstream_error: Option<UpstreamErrorFields<'a>>,
@@ -125,8 +126,8 @@ impl MessageDeltas {
     }
 }
 
-/// Members of a choice that are not kept. Either an event contains them, or a client would read them as content or
-/// calls if repair wrote them next to an empty delta.
+/// Members of a choice that are not kept. An event already contains such a member, or a client would read it as content
+/// or as a call if repair wrote it next to an empty delta.
 const NOT_KEPT: [&str; 7] = [
     "logprobs",
     "text",
@@ -701,7 +702,8 @@ impl ChoiceState {
     }
 
     /// Emits the content of a delta. `closes`: true if the delta ends the choice or contains a call. Only a delta that
-    /// closes may repeat earlier text. Such a delta may repeat the whole text of the choice (AM9).
+    /// ends the choice or contains a call may repeat earlier text. Such a delta may repeat the whole text of the choice
+    /// (AM9).
     fn content(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -871,7 +873,8 @@ fn finish<'a>(
 
 /// Metadata for the first event of a choice in a chunk.
 pub(crate) struct PendingMetadata<'c, 'a> {
-    /// Metadata of the chunk, which its choices share. This metadata is attached to the first event of any choice.
+    /// Metadata of the chunk, shared by all choices of the chunk. This metadata is attached to the first event of any
+    /// choice.
     pub(crate) chunk: &'c mut ExtraFields<'a>,
     /// Metadata of the choice, and of its delta and message. If a key occurs at several levels, the value at the
     /// innermost level is used.

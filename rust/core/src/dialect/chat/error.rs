@@ -21,7 +21,7 @@ use crate::json::members::present;
 use crate::json::members::string;
 
 impl<'a> UpstreamErrorFields<'a> {
-    /// Returns the error in a choice or its delta, or `None` if the value has no content, such as `""` or `{}`.
+    /// Returns the error in a choice or its delta, or `None` if the error value has no content, such as `""` or `{}`.
     pub(crate) fn of_choice(error: Slot<'a>) -> Option<UpstreamErrorFields<'a>> {
         error
             .filter(|raw| !is_blank_error(*raw))

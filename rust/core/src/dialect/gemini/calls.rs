@@ -438,8 +438,8 @@ fn may_be_unread(call: &[Member<'_>], extra: &ExtraFields<'_>) -> bool {
         || may_hold_arguments(&extra.members)
 }
 
-/// Returns the arguments. Also returns the name of the member that contains them, if it is not `args`. A value that is
-/// not an object is returned as text, and the assembler classifies it later.
+/// Returns the arguments. Also returns the name of the member that contains the arguments, if this member is not
+/// `args`. A value that is not an object is returned as text, and the assembler classifies it later.
 fn arguments<'a>(call: &[Member<'a>]) -> (Option<&'static str>, Option<Text<'a>>) {
     if let Some(raw) = nonnull(call, "args") {
         return (None, argument_text(raw));

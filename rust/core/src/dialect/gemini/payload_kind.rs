@@ -107,7 +107,7 @@ impl Place for ChunkPlace {
     fn may_repeat(self, members: &[Member<'_>]) -> bool {
         let is_partial = |member: &Member<'_>| member.key.is("partialArgs");
         match self {
-            ChunkPlace::Usage => false, // its duplicate keys are not reported
+            ChunkPlace::Usage => false, // duplicate keys in usage objects are not reported
             ChunkPlace::Call => may_repeat(members) || members.iter().any(is_partial),
             _ => may_repeat(members),
         }
@@ -188,7 +188,7 @@ pub(crate) fn error<'a>(
     }
 }
 
-/// Returns true if the object has an `error` member. In a chunk, its value must have content.
+/// Returns true if the object has an `error` member. In a chunk, the value of `error` must have content.
 fn has_error(object: &Object<'_>) -> bool {
     let error = object.present("error");
     error.is_some_and(|raw| !(is_used(object) && is_blank_error(raw)))

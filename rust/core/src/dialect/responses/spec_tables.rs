@@ -106,7 +106,7 @@ pub(crate) enum Kind {
     /// The event contains a piece of the arguments. The value is the tool's name, if the event type determines the
     /// name.
     ArgumentDelta(Option<&'static str>),
-    /// The event contains the complete arguments. The value is the name of the member that contains them.
+    /// The event contains the complete arguments. The value is the name of the member that contains the arguments.
     ArgumentValue(&'static str),
     Opening,
     /// The event reports the progress of a call.

@@ -426,7 +426,7 @@ impl Texts {
         ExtraFields::of(members(Raw { text, kind }))
     }
 
-    /// Emits the new annotations of a part, which have not been received before.
+    /// Emits the annotations of a part that have not been received before.
     fn annotations<'a>(
         &mut self,
         part: &Object<'a>,

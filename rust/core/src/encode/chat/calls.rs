@@ -96,8 +96,9 @@ pub(crate) struct Calls {
 }
 
 impl OpenCall {
-    /// Returns true if another call can be written now. Clients must have received all arguments of this call, unless
-    /// its text is free-form. The end of free-form text cannot be detected, and clients do not parse such text.
+    /// Returns true if another call can be written now. Another call can be written only after all arguments of this
+    /// call, unless the text of this call is free-form. The end of free-form text cannot be detected, and clients do
+    /// not parse such text.
     fn gives_way(&mut self) -> bool {
         self.custom || (self.state != State::Reset && self.is_object())
     }

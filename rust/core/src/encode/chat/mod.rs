@@ -310,7 +310,8 @@ impl Encoder for Chat {
                     self.open(context, *choice);
                     self.write_members(context, *choice);
                 }
-                // If a finish reason already passed through, the log probabilities of a second one cannot be written.
+                // If a finish reason already passed through, log probabilities that arrive with a second finish reason
+                // cannot be written.
                 let loses = *has_logprobs && context.passed.finished.contains(choice);
                 if loses || self.head.is_lossy(*choice) {
                     context.losses.note("metadata");
@@ -597,8 +598,8 @@ impl Chat {
                 self.head.end(to);
             }
             let native = self.choice(*index).native.take();
-            // If the source sent the token counts in a chunk with a choice, so does this encoder, because clients that
-            // read `choices[0]` of every chunk would fail otherwise.
+            // If the source sent the token counts in a chunk with a choice, this encoder does the same, because clients
+            // that read `choices[0]` of every chunk would fail otherwise.
             let is_with = last == Some(*index) && self.head.usage_has_choice;
             let counts = usage.take_if(|_| is_with);
             if counts.is_some() {

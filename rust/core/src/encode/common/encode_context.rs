@@ -214,7 +214,8 @@ impl EncodeContext {
         }
     }
 
-    /// Returns the finish reason as sent, or `None` if the source has another dialect or the reason does not fit.
+    /// Returns the finish reason as sent, or `None` if the source has another dialect or the word has another meaning
+    /// or is rejected by clients.
     pub(crate) fn own_word<'r>(
         &self,
         target: &str,
@@ -375,8 +376,8 @@ impl<'a> Call<'a> {
 
     /// Returns true for a truncated call without arguments.
     ///
-    /// If the target cannot mark a call as incomplete, a client might run such a call. Once the call is announced, only
-    /// an unsuccessful ending of the response prevents the client from running it.
+    /// If the target cannot mark a call as incomplete, a client might run a truncated call without arguments. Once the
+    /// call is announced, only an unsuccessful ending of the response prevents the client from running it.
     pub(crate) fn is_empty_cut(&self) -> bool {
         self.is_cut() && !self.provider_executed && is_blank(self.arguments)
     }

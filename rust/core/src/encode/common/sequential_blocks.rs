@@ -42,8 +42,8 @@ pub(crate) struct Blocks {
     pub(crate) ids: Map<String, u32>,
     /// Complete calls that have not been written yet, by call id.
     pub(crate) unwritten_calls: Map<String, u32>,
-    /// Name of each written call, and whether the provider runs it. Both values are needed when the call's result is
-    /// written.
+    /// Name of each written call, and whether the provider runs it. The name and the flag are needed when the call's
+    /// result is written.
     pub(crate) written: Map<String, (String, bool)>,
     /// Complete calls that are written at the end of the response, unless their result arrives before. The client must
     /// not run a call that already has a result.
@@ -252,7 +252,7 @@ impl Blocks {
     ) {
         let mut ran = None;
         match what {
-            StandalonePart::Source { .. } => {} // a citation, which belongs to a position in its text
+            StandalonePart::Source { .. } => {} // a citation, which belongs to a position in the text
             StandalonePart::File { .. } => self.give_way(to),
             StandalonePart::Result(result) => {
                 self.give_way(to);

@@ -50,7 +50,7 @@ pub(crate) enum SourceItemKind {
 /// One output item.
 #[derive(Debug)]
 pub(crate) struct Item {
-    /// The item's id, or `None` if the source's own item has no id.
+    /// The item's id, or `None` if the item in the source has no id.
     pub(crate) id: Option<String>,
     /// The `output_index` of the item.
     pub(crate) index: i64,

@@ -35,7 +35,7 @@ struct Mark {
 pub(crate) struct Template {
     pub(crate) what: ChunkKind,
     pub(crate) choice: i32,
-    /// Metadata that every chunk of this template has below the chunk level.
+    /// Metadata below the chunk level that every chunk matching this template contains.
     pub(crate) metadata: Option<String>,
     /// The bytes after each hole, then the separator between two events, then the bytes before the first hole. In this
     /// order, the bytes between the texts of two events are contiguous, so that one comparison covers them.
@@ -343,7 +343,8 @@ fn number(digits: &[u8]) -> Option<u32> {
     (!digits.is_empty()).then(|| digits.iter().fold(0, value))
 }
 
-/// Returns the length of the small number at the start, without a sign or leading zero, or 0 if there is none.
+/// Returns the length of the small number at the start of the input, without a sign or leading zero, or 0 if there is
+/// none.
 fn digits(bytes: &[u8]) -> usize {
     match bytes {
         [b'0', ..] => 1,

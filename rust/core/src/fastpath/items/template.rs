@@ -131,8 +131,8 @@ pub(crate) struct ItemTemplate {
     pub(crate) tool: Option<&'static str>,
     /// Cached location of the part or call that received the item's last piece.
     pub(crate) route_cache: RouteCache,
-    /// Index of the template that most recently matched right after this one, because alternating items usually keep
-    /// their order.
+    /// Index of the template that most recently matched right after this template, because alternating items usually
+    /// keep their order.
     pub(crate) next: usize,
 }
 

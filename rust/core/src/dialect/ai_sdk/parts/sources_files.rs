@@ -97,7 +97,7 @@ pub(crate) fn file(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_
     assembler.file(out, 0, media_type, data, url, metadata.as_deref())
 }
 
-/// Returns the data and the URL of a file. Usually, only one of them is present.
+/// Returns the data and the URL of a file. Usually, a file has either data or a URL.
 fn contents<'a>(
     part: &mut TypedPart<'_, 'a>,
     raw: Raw<'a>,

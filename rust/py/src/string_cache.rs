@@ -11,7 +11,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-/// Number of slots. A new string replaces the string that is already in its slot.
+/// Number of slots. A new string replaces the string that is already in the same slot.
 const KEPT: usize = 1 << u8::BITS;
 
 #[derive(Debug, Default)]

@@ -591,7 +591,7 @@ impl Choice {
 
     /// Returns the calls that are not dropped, in their final order. The calls are sorted by index if each call has
     /// exactly one index, no two calls share an index, no index moved between calls, and no call came from
-    /// `function_call`. If not, the calls are in order of creation.
+    /// `function_call`. Otherwise, the calls are in order of creation.
     pub fn in_order(&self) -> Vec<usize> {
         let mut slots = self.live();
         let index = |slot: usize| {
@@ -633,7 +633,7 @@ fn is_more_than_a_guess(call: &Call) -> bool {
     call.outcome.is_some() || !call.name.is_empty() || !call.is_empty()
 }
 
-/// Stores unmodeled members that no other event can contain. The `Finished` event of the choice contains them.
+/// Stores unmodeled members that no other event can contain. The `Finished` event of the choice contains these members.
 pub fn leave(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, metadata: &str) -> ParseResult {
     let more = choice.metadata.add(metadata);
     ctx.spend_growth(more)

@@ -1,4 +1,4 @@
-//! Chooses among several finish reasons of a choice, and makes the chosen one consistent with the choice's calls.
+//! Chooses among several finish reasons of a choice, and makes the chosen reason consistent with the choice's calls.
 //!
 //! `model/finish_words` maps the finish reasons of each dialect to the finish reasons used here.
 

@@ -512,7 +512,8 @@ impl Assembler {
 
     // The end
 
-    /// Stores unmodeled members that no other event can contain. The `Finished` event of the choice contains them.
+    /// Stores unmodeled members that no other event can contain. The `Finished` event of the choice contains these
+    /// members.
     pub fn choice_metadata(
         &mut self,
         out: &mut Output<'_>,

@@ -193,9 +193,10 @@ impl RuleContext<'_, '_> {
 }
 
 impl Shared {
-    /// Returns true if token counts arrived in a later document than the last call fragment. Such counts show that the
-    /// response is complete, because gateways count tokens at the end of a response. Counts in the same document as a
-    /// fragment do not show that the response is complete, because some gateways send counts in every chunk.
+    /// Returns true if token counts arrived in a later document than the last call fragment. Token counts after the
+    /// last call fragment show that the response is complete, because gateways count tokens at the end of a response.
+    /// Counts in the same document as a fragment do not show that the response is complete, because some gateways send
+    /// counts in every chunk.
     pub fn is_counted(&self) -> bool {
         self.counted_at.is_some_and(|at| at > self.called_at)
     }

@@ -87,7 +87,7 @@ fn calls(
     choice.list_owners();
     let count = choice.calls.len();
     // For a message with n calls, at most n streamed calls are examined, so that a stream with many messages does not
-    // scan all calls for each of them.
+    // scan all calls for each message.
     let streamed = choice.calls.iter().filter(|call| was_streamed(call));
     let streamed = streamed.take(fragments.len()).map(|call| call.slot);
     let streamed: Vec<usize> = streamed.collect();

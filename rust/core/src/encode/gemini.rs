@@ -392,7 +392,7 @@ impl Gemini {
 }
 
 /// Returns the usage object. If the source has this dialect and clients read all names in its usage object, that object
-/// is copied. Otherwise, the object is built from the token counts.
+/// is copied. If the source has another dialect, the object is built from the token counts.
 fn usage(context: &mut EncodeContext, counts: &Counts) -> String {
     let mut to = Writer::default();
     if let Some(sent) = &context.answer.own_usage {

@@ -103,7 +103,7 @@ const fn within(length: u32) -> [u64; 2] {
     [mask as u64, (mask >> 64) as u64]
 }
 
-/// Hashes a piece that is shorter than the window. The length is stored in the last byte of the window, which such a
+/// Hashes a piece that is shorter than the window. The length is stored in the last byte of the window, which a short
 /// piece does not use.
 #[inline(always)]
 fn mark_in_window(window: &[u8; WINDOW], length: usize) -> u64 {

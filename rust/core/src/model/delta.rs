@@ -152,8 +152,8 @@ pub enum CallEnding {
     Whole,
     /// The call was cut off. The call is complete only if its arguments are complete JSON.
     Cut,
-    /// The call was still in progress. If the response ends with success, the call is complete. Otherwise, the call is
-    /// treated like `Cut`.
+    /// The call was still in progress. If the response ends with success, the call is complete. If the response does
+    /// not end with success, the call is treated like `Cut`.
     Open,
     /// As `Open`. Like `Open`, but if the response ends with success, the closing brace is added to the arguments.
     OpenObject,

@@ -90,15 +90,16 @@ impl Ledger {
 /// A stage between the assembler and the sink that can hold back and change events. The stage detects tool calls in
 /// text, and exists only if the policy enables this detection.
 pub trait EventFilter {
-    /// Reads an event. Returns true if the event can be emitted unchanged. Otherwise, the caller passes the event to
-    /// the method `event`.
+    /// Reads an event. Returns true if the event can be emitted unchanged. If the result is false, the caller passes
+    /// the event to the method `event`.
     fn passes_unchanged(&mut self, event: &Event<'_>) -> bool;
 
     /// Filters an event for which `passes_unchanged` returned false. The method emits the events that replace this
     /// event through `out`.
     fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>);
 
-    /// Reads several consecutive deltas that `passes` accepted. Returns true if all of them can be emitted unchanged.
+    /// Reads several consecutive deltas that `passes` accepted. Returns true if all of these deltas can be emitted
+    /// unchanged.
     fn passes_row_unchanged(&mut self, deltas: &Deltas<'_>) -> bool;
 
     /// Returns how many of the next pieces of text can be emitted unchanged in one call. `ends` contains the offset in
@@ -240,8 +241,8 @@ impl<'a> Output<'a> {
         self.sink.at(offset, ordinal);
     }
 
-    /// If the filter or the sink has a fault, returns the fault. Otherwise, returns `result`. This method is called
-    /// after each payload.
+    /// If the filter or the sink has a fault, returns the fault. If neither has a fault, returns `result`. This method
+    /// is called after each payload.
     #[inline]
     pub fn taken<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
         let fault = self.fault.take().or_else(|| self.sink.refusal());
@@ -314,8 +315,8 @@ impl<'a> Output<'a> {
         (self.ledger.offset, self.ledger.ordinal)
     }
 
-    /// Returns true if the policy raises this code. If so, later diagnostics are recorded instead of raised, because
-    /// the caller will raise this code.
+    /// Returns true if the policy raises this code. If the result is true, later diagnostics are recorded instead of
+    /// raised, because the caller will raise this code.
     pub fn will_raise(&mut self, code: Code) -> bool {
         self.ledger.faulted = self.config.policy.raises(code);
         if self.ledger.faulted {
@@ -324,8 +325,8 @@ impl<'a> Output<'a> {
         self.ledger.faulted
     }
 
-    /// Returns true if the sink uses the facts passed to `record_fact`. Otherwise, decoders do not check for misread
-    /// payloads.
+    /// Returns true if the sink uses the facts passed to `record_fact`. If the result is false, decoders do not check
+    /// for misread payloads.
     pub fn wants_wire_facts(&self) -> bool {
         self.sink.wants_wire_facts()
     }

@@ -30,7 +30,7 @@ pub(crate) struct AfterError {
     too_long: bool,
 }
 
-/// Receives the framer's items, and checks each one against the two lists of types.
+/// Receives the framer's items, and checks each item against the two lists of types.
 struct BlockCheck<'l> {
     may: &'l [&'static str],
     success: &'l [&'static str],

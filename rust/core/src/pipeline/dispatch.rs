@@ -92,8 +92,8 @@ impl PayloadPipeline {
 
     /// Reports data after the terminal marker, and does not decode it.
     ///
-    /// A document that contains no part of the response is not reported; it is passed on as `Unknown`. A second marker
-    /// and comments are ignored.
+    /// A document without response data is not reported; the document is passed on as `Unknown`. A second marker and
+    /// comments are ignored.
     pub(crate) fn after_done(&mut self, out: &mut Output<'_>, payload: Payload<'_>) -> ParseResult {
         if payload.text == MARKER || payload.text.starts_with(':') {
             return Ok(());

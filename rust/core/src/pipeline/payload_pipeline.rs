@@ -509,8 +509,8 @@ impl PayloadPipeline {
 
     /// Returns the fault to report: `fault`, or a fault which states that the body has no line endings.
     ///
-    /// The latter is returned if an event or field before the first payload is too long because line endings are
-    /// missing. `next`: input that has not been fed yet.
+    /// The fault about missing line endings is returned if an event or field before the first payload is too long
+    /// because line endings are missing. `next`: input that has not been fed yet.
     pub(crate) fn explain_limit<'b>(
         &self,
         limits: &Limits,

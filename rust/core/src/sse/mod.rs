@@ -354,7 +354,7 @@ impl Framer {
 
     /// If stray payloads are requested, splits a field value from a data line that follows without a line ending.
     ///
-    /// Otherwise, the value is the rest of the line, as the standard requires.
+    /// If stray payloads are not requested, the value is the rest of the line, as the standard requires.
     pub(crate) fn split_field<'v>(&self, value: &'v [u8]) -> (&'v [u8], Option<&'v [u8]>) {
         if self.keep_stray {
             split_joined(value)

@@ -56,8 +56,8 @@ pub struct ArgumentText {
     pub plain: bool,
     /// Text that arrived after a complete value and belongs to no other call.
     pub overflow: crate::model::lazy_box::LazyBox<Vec<u8>>,
-    /// Number of bytes at the beginning of the text that the stream has repeated so far (A6). While it is not 0, these
-    /// repeated bytes are held back.
+    /// Number of bytes at the beginning of the text that the stream has repeated so far (A6). While this number is not
+    /// 0, these repeated bytes are held back.
     pub replayed: usize,
     /// The call began again, so the next fragment may repeat the text from its beginning.
     pub begins_again: bool,
@@ -432,8 +432,8 @@ impl ArgumentText {
         plainly(Change::Grew)
     }
 
-    /// Returns how many bytes of the fragment complete the object or array, if only the bytes after them make the text
-    /// invalid. Otherwise, returns 0. `after`: the state of the automaton after the whole fragment.
+    /// Returns how many leading bytes of the fragment complete the object or array, if only the remaining bytes make
+    /// the text invalid. Otherwise, returns 0. `after`: the state of the automaton after the whole fragment.
     fn whole_with(&self, after: &Automaton) -> usize {
         let Status::Broken { pos, problem } = after.status() else {
             return 0;

@@ -121,8 +121,8 @@ pub fn close_calls(
 /// Closes one call that the stream closed explicitly, and emits its final event. A call without text that the client
 /// must run stays open until its choice ends, because the finish reason determines whether it is complete.
 pub fn close_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> ParseResult {
-    // A call that the provider executes closes immediately, because only the provider needs its arguments, and it often
-    // has none.
+    // A call that the provider executes closes immediately, because only the provider needs the arguments, and the call
+    // often has no arguments.
     let waits = |call: &Call| call.text.is_blank() && !call.provider_executed;
     if choice.get(slot).is_none_or(waits) {
         return Ok(());

@@ -308,7 +308,7 @@ pub fn set_whole_arguments(
     let real = |held: &&str| !is_placeholder(held.as_bytes());
     if record.snapshot.as_deref().filter(real).is_some() && call.is_empty() {
         if !call.custom && is_placeholder(payload) {
-            // The opening event contained arguments, but the complete value contains none.
+            // The opening event contained arguments, but the complete value contains no arguments.
             return report_conflict(ctx, choice, item);
         }
         record.snapshot = None;
@@ -412,8 +412,8 @@ pub fn settle_text(
     Ok(())
 }
 
-/// Returns the text to use instead of the text of the deltas: the snapshot, or both joined. Returns `None` if the text
-/// of the deltas is at least as complete.
+/// Returns the text to use instead of the text of the deltas: the snapshot, or the snapshot joined with the text of the
+/// deltas. Returns `None` if the text of the deltas is at least as complete.
 fn better(call: &Call, held: &[u8], ended: bool) -> Option<Vec<u8>> {
     let text = &call.text;
     if call.is_empty() || text.is_blank() {

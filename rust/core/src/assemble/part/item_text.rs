@@ -132,9 +132,10 @@ impl Choice {
 
 /// Returns the part of the item that a delta with this sub-index belongs to.
 ///
-/// The last part that an event with the same `sub` addressed takes precedence. If there is none, returns the last part
-/// of the channel, because some gateways send a new `content_index` in every delta. Returns `None` if the last part of
-/// the channel is closed, if its complete text was received, or if two of its deltas in a row had the same `sub`.
+/// The last part that an event with the same `sub` addressed takes precedence. If there is no such part, returns the
+/// last part of the channel, because some gateways send a new `content_index` in every delta. Returns `None` if the
+/// last part of the channel is closed, if its complete text was received, or if two of its deltas in a row had the same
+/// `sub`.
 pub fn find_part(
     choice: &Choice,
     item: usize,

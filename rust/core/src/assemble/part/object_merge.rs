@@ -243,7 +243,7 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// Returns the change that undoes this one.
+    /// Returns the opposite of this change.
     pub fn released(self) -> Growth {
         Growth {
             bytes: -self.bytes,

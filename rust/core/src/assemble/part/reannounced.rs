@@ -149,7 +149,7 @@ pub fn begin_reannounced(
 }
 
 /// Decides whether an item that announced an earlier call again contains the same call or a different call. `closed`:
-/// the stream closed the item. Otherwise, the choice has ended, and `close_calls` closes the calls.
+/// the stream closed the item. If `closed` is false, the choice has ended, and `close_calls` closes the calls.
 pub fn decide(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -171,8 +171,8 @@ pub fn item_of_opening(
     Ok(item)
 }
 
-/// Returns the item that was found for an event (`item`), after storing the ids of the address in it. Creates an item
-/// if none was found.
+/// Returns the item that was found for an event (`item`), after storing the ids of the address in the item. Creates an
+/// item if none was found.
 pub fn known_item(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -8,8 +8,8 @@ pub(crate) struct ChangeCounter {
     /// Counts the changes after which an address may identify another part or call. Pieces that only extend text do not
     /// count.
     pub(crate) routes: u64,
-    /// Counts the changes after which the rules may treat the next piece differently. While this number is the same, a
-    /// part or call to which one piece was simply appended accepts the next piece in the same way.
+    /// Counts the changes after which the rules may treat the next piece differently. As long as this number does not
+    /// change, the next piece can be appended to a part or call in the same way as the previous piece.
     pub(crate) rules: u64,
 }
 impl ChangeCounter {

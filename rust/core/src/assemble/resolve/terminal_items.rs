@@ -85,7 +85,8 @@ impl Restatement {
         }
     }
 
-    /// Returns the streamed item and the streamed part that a listed part repeats. The part, or both, may be `None`.
+    /// Returns the streamed item and the streamed part that a listed part repeats. The part, or both the item and the
+    /// part, may be `None`.
     pub fn part(
         &mut self,
         choice: &mut Choice,

@@ -1,9 +1,9 @@
 //! Decodes one choice of a Chat chunk: its content, its calls, a complete message, and the finish reason, in this
 //! order.
 //!
-//! The unknown members of a chunk are attached as metadata to the first event that the chunk causes, unless it is a
-//! call event. Call events contain only the metadata of their call. If a chunk causes only call events, its metadata is
-//! added to the last event of the choice.
+//! The unknown members of a chunk are attached as metadata to the first event that the chunk causes, unless this event
+//! is a call event. Call events contain only the metadata of their call. If a chunk causes only call events, the
+//! chunk's metadata is added to the last event of the choice.
 
 use crate::assemble::part::object_merge::Growth;
 use crate::dialect::anomalies::Anomalies;
@@ -75,8 +75,8 @@ static ABSENT_REASONS: LazyLock<Vec<&'static str>> =
 /// Properties of a chunk that affect how its choices are decoded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
-    /// True if the chunk follows a broken document. In such a chunk, only text, finish reasons, usage, and errors are
-    /// decoded.
+    /// True if the chunk follows a broken document. In a chunk that follows a broken document, only text, finish
+    /// reasons, usage, and errors are decoded.
     pub(crate) tail: bool,
     /// True if the chunk id differs from that of the previous chunk and the policy restarts a choice on a new id.
     pub(crate) new_id: bool,
@@ -478,7 +478,7 @@ impl ChoiceState {
         Ok(true)
     }
 
-    /// Clears the record of the choice's unknown members, because the next payload contains none.
+    /// Clears the record of the choice's unknown members, because the next payload contains no such members.
     pub(crate) fn forget_members(&mut self, out: &mut Output<'_>) {
         if !self.kept.is_blank() {
             *self.kept = KeptMembers::default();
@@ -755,7 +755,8 @@ impl ChoiceState {
 pub(crate) enum LegacyForm {
     /// No `function_call` has contained a name yet.
     Unknown,
-    /// `function_call` repeats a call in `tool_calls`. If both were decoded, the call would run twice.
+    /// `function_call` repeats a call in `tool_calls`. If `function_call` and `tool_calls` were both decoded, the call
+    /// would run twice.
     Repeated,
     /// `function_call` is a separate call.
     Own,
@@ -764,8 +765,8 @@ pub(crate) enum LegacyForm {
 /// Returns the call fragments in a delta or a message. The fragment in `function_call` comes last. This fragment is
 /// omitted if it repeats a call in `tool_calls`.
 ///
-/// `streamed`: `None` for a complete message. For a delta, it contains the choice index and the stored calls of the
-/// choice, because the `function_call` of a delta may repeat a call from an earlier delta.
+/// `streamed`: `None` for a complete message. For a delta, `streamed` contains the choice index and the stored calls of
+/// the choice, because the `function_call` of a delta may repeat a call from an earlier delta.
 pub(crate) fn fragments<'a>(
     wire: &mut DecodeContext<'_, '_>,
     form: &mut LegacyForm,

@@ -318,7 +318,7 @@ impl<'a> Choice<'a> {
 
 impl<'a> Chunk<'a> {
     /// Moves the calls from the unknown members of the chunk to the choice with the index 0. If the chunk does not list
-    /// this choice, it is added.
+    /// this choice, the choice is added.
     fn adopt_calls(&mut self) {
         let Some(found) = calls_among(&self.other_members) else {
             return;

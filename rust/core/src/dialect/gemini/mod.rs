@@ -294,7 +294,7 @@ impl Gemini {
     }
 
     /// Emits the start event of the response, using the first chunk. `tail`: true if the chunk follows a broken
-    /// document. The id of such a chunk is omitted, because it may be the id of another response.
+    /// document. The id of a chunk after a broken document is omitted, because it may be the id of another response.
     fn start<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

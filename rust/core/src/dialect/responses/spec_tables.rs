@@ -152,7 +152,7 @@ pub(crate) struct CallType {
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) kinds: HashMap<&'static str, Kind>,
-    /// The `TextKind` of each content part type, and the member that contains its text.
+    /// The `TextKind` of each content part type, and the member that contains the part's text.
     pub(crate) content: HashMap<&'static str, (TextKind, &'static str)>,
     pub(crate) calls: HashMap<&'static str, CallType>,
     pub(crate) counts: Counts,

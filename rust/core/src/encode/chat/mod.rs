@@ -436,8 +436,8 @@ impl Chat {
         self.head.end(to);
     }
 
-    /// Returns true if all of the event's metadata can be written. The metadata must consist only of log probabilities
-    /// or of members of the source's own chunk.
+    /// Returns true if all of the event's metadata can be written. This requires that the metadata consists only of log
+    /// probabilities or of members of the source's own chunk.
     fn has_place_for_metadata(&self, context: &EncodeContext, event: &Event<'_>) -> bool {
         if context.passed.own {
             let metadata = event.metadata();
@@ -650,8 +650,8 @@ fn is_empty(event: &Event<'_>) -> bool {
     )
 }
 
-/// Returns the usage object. If the source has this dialect, its usage object is copied. Otherwise, the object is built
-/// from the token counts.
+/// Returns the usage object. If the source has this dialect, its usage object is copied. If the source has another
+/// dialect, the object is built from the token counts.
 fn usage(context: &EncodeContext, counts: &Counts) -> String {
     let mut to = Writer::default();
     if let Some(sent) = &context.answer.own_usage {

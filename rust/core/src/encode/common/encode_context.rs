@@ -22,7 +22,7 @@ pub struct Options {
     pub prefix: String,
     /// Creation time in seconds since 1970, for sources that do not send one, because the core has no clock.
     pub created: i64,
-    /// True if no part of a tool call is written before the call is complete.
+    /// True if a tool call is written only once it is complete.
     pub hold_arguments: bool,
     /// Chat Completions only: true if the usage is written.
     pub include_usage: bool,
@@ -40,7 +40,7 @@ pub struct Options {
 const MARKS_TRUNCATED_CALLS: [&str; 2] = ["ai-sdk-parts", "ai-sdk-ui"];
 
 /// Targets in which a response whose calls were all omitted ends in the same way as a response without calls. In other
-/// targets, such a response ends with an error.
+/// targets, a response whose calls were all omitted ends with an error.
 const ENDS_WITHOUT_CALLS: [&str; 3] = ["chat", "gemini", "responses"];
 
 /// What the source reported about the response as a whole.
@@ -265,7 +265,8 @@ impl EncodeContext {
         }
     }
 
-    /// Returns true if the call can be written to a client that runs every call it receives. Otherwise, records a loss.
+    /// Returns true if the call can be written to a client that runs every call it receives. If the result is false,
+    /// records a loss.
     pub(crate) fn writes(&mut self, call: &Call<'_>) -> bool {
         let lost = if call.provider_executed {
             Some("server_tool")
@@ -394,7 +395,7 @@ impl<'a> Call<'a> {
         sent.unwrap_or(self.arguments)
     }
 
-    /// Returns the complete arguments, as `text` does. `written` is the part of the arguments that has already been
+    /// Returns the complete arguments, as `text` does. `written` is the text of the arguments that has already been
     /// written. For a complete call with only blank arguments, returns `written` followed by `{}`.
     pub(crate) fn final_text(&self, written: &str) -> Cow<'a, str> {
         let is_bare = self.is_whole() && !self.custom && is_blank(self.arguments);

@@ -29,8 +29,8 @@ pub(crate) trait Encoder: Debug + Send {
     /// writes such a chunk.
     fn role(&mut self, _context: &mut EncodeContext, _choice: i32) {}
 
-    /// Returns true if a received call has not been fully written because it must wait for another call. Needed only
-    /// for dialects whose calls are written one after another, although sources may interleave them.
+    /// Returns true if a received call has not been fully written because it must wait for another call. The method is
+    /// needed only for dialects in which one call is written after another although the source may interleave calls.
     fn has_waiting_calls(&mut self) -> bool {
         false
     }

@@ -52,8 +52,8 @@ pub(crate) struct Blocks {
     pub(crate) client_calls: usize,
     /// True if a call was omitted because its result arrived.
     pub(crate) answered: bool,
-    /// True if the upstream changed or retracted content that was already written. The target cannot express such a
-    /// change, so the stream ends with an error.
+    /// True if the upstream changed or retracted content that was already written. The target cannot express a change
+    /// of written content, so the stream ends with an error.
     pub(crate) contradicted: bool,
 }
 

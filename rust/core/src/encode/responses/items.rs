@@ -119,7 +119,7 @@ pub(crate) struct ItemContent {
     /// Part number in the source.
     pub(crate) number: u32,
     pub(crate) sub: i64,
-    /// JSON members that identify the part in every event about its text.
+    /// JSON members that identify the part in every event about the part's text.
     pub(crate) position: String,
     pub(crate) body: Body,
     /// Text received so far. Once the part is closed, the complete text, escaped for JSON.
@@ -134,8 +134,8 @@ pub(crate) struct ItemContent {
 pub(crate) enum PartEnd {
     Open,
     Closed,
-    /// Text of the part was streamed, but the final item does not contain the part. No event closes the part, and it is
-    /// not listed in its item.
+    /// Text of the part was streamed, but the final item does not contain the part. No event closes the part, and the
+    /// item does not list the part.
     Retracted,
 }
 

@@ -63,7 +63,7 @@ struct Memo {
 }
 
 impl Memo {
-    /// Returns the input after the string at its start, if that string equals the last value.
+    /// Returns the input after the leading string, if that string equals the last value.
     #[inline]
     fn same<'p>(&self, bytes: &'p [u8]) -> Option<&'p [u8]> {
         let after = bytes.strip_prefix(self.text.as_bytes())?;

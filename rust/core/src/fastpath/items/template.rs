@@ -100,7 +100,7 @@ const HOLES: usize = 4;
 const OBJECT: usize = 1024;
 pub(crate) const OBJECT_DEPTH: u64 = 8;
 
-/// A part of an item, without its address.
+/// The choice, item kind, channel, and reasoning kind of a text part, without the address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TemplatePart {
     pub(crate) choice: i32,

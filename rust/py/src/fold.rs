@@ -581,7 +581,7 @@ impl Fold {
         Ok(self.get(py)?.snapshot.diagnostics_dropped)
     }
 
-    /// Always true, because the parts are in order and `Unknown` is treated as a part.
+    /// The result is always true, because the parts are in order and `Unknown` is treated as a part.
     #[getter]
     fn ordered(&self) -> bool {
         true

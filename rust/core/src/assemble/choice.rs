@@ -202,8 +202,8 @@ pub struct Choice {
     /// called.
     #[allow(clippy::box_collection)] // boxed because few choices need it
     owners: Option<Box<HashMap<Id, BTreeSet<usize>>>>,
-    /// Calls that have changed since the last complete message that omitted them. Empty until the first complete
-    /// message arrives.
+    /// Calls that have changed since the last complete message that omitted them. The set is empty until the first
+    /// complete message arrives.
     pub changed: BTreeSet<usize>,
     pub message_seen: bool,
     /// The final event of at least one call has been emitted.

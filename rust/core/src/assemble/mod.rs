@@ -132,7 +132,7 @@ impl Assembler {
             }
         };
         let choice = self.choices.turn(position);
-        // Cannot fail, because the choice was just found or inserted.
+        // The lookup cannot fail, because the choice was just found or inserted.
         let choice = choice.ok_or_else(|| Fault::new(Class::Internal, "internal"))?;
         Ok(ChoiceContext { choice, ctx })
     }

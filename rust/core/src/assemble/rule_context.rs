@@ -149,8 +149,8 @@ impl RuleContext<'_, '_> {
             )
     }
 
-    /// Counts `more` bytes of text, reasoning, refusal or metadata towards `max_text_bytes`. Called before the bytes
-    /// are stored.
+    /// Counts `more` bytes of text, reasoning, refusal or metadata towards `max_text_bytes`. This method is called
+    /// before the bytes are stored.
     #[inline]
     pub fn spend_text(&mut self, more: i64) -> ParseResult {
         let total = self.shared.text_bytes + more;

@@ -113,7 +113,7 @@ impl BlockCheck<'_> {
 
 /// Returns true if the payload's type is one that has no content for any part in this dialect.
 ///
-/// Called only for a payload that produced no event.
+/// This method is called only for a payload that produced no event.
 pub(crate) fn is_contentless(dialect: &str, payload: &[u8]) -> bool {
     let known = spec::conversion("contentless").and_then(|table| table.get(dialect));
     let known = spec::words(known);

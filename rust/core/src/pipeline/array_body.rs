@@ -151,8 +151,8 @@ impl ArrayBody {
         kind(&[&self.held, more].concat()).0 != Body::Events
     }
 
-    /// Treats the body as an event stream, and returns the held bytes. Called if the input ended before the kind was
-    /// decided.
+    /// Treats the body as an event stream, and returns the held bytes. This method is called if the input ended before
+    /// the kind was decided.
     pub(crate) fn give_up(&mut self) -> Vec<u8> {
         self.body = Body::Events;
         std::mem::take(&mut self.held)

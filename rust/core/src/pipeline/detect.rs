@@ -182,8 +182,8 @@ impl PayloadPipeline {
         }
     }
 
-    /// Reports that the detected dialect differs from the specified dialect, if no payload could be decoded. Called at
-    /// the end of the stream.
+    /// Reports that the detected dialect differs from the specified dialect, if no payload could be decoded. This
+    /// method is called at the end of the stream.
     pub(crate) fn report_other_dialect(&mut self, out: &mut Output<'_>) -> ParseResult {
         let found = self.watch.take().and_then(|watch| watch.found);
         let Some((dialect, fault)) = found.filter(|_| self.assembler.is_blank()) else {

@@ -202,8 +202,8 @@ impl PayloadPipeline {
         }
     }
 
-    /// Reports the last payload as an error if it contains only a message text and the response has no other end.
-    /// Called when the response ends.
+    /// Reports the last payload as an error if it contains only a message text and the response has no other end. This
+    /// method is called when the response ends.
     pub(crate) fn report_last_message(&mut self, out: &mut Output<'_>) -> ParseResult {
         let Some(message) = self.last_message.take() else {
             return Ok(());

@@ -5,7 +5,7 @@ use memchr::memchr_iter;
 use memchr::memchr2;
 use std::borrow::Cow;
 
-/// Capacity in bytes above which a buffer is freed after its event.
+/// Capacity in bytes above which a buffer is freed once its event has been processed.
 const KEEP_CAPACITY: usize = 64 * 1024;
 
 pub(crate) const DATA: &[u8] = b"data:";

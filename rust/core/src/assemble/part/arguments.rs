@@ -359,8 +359,8 @@ impl ArgumentText {
         repaired(Change::Grew, self.cumulative.report_once())
     }
 
-    /// Applies the first of the rules A2 to A8 that matches a fragment. Called if appending the fragment would make the
-    /// text invalid JSON.
+    /// Applies the first of the rules A2 to A8 that matches a fragment. This method is called if appending the fragment
+    /// would make the text invalid JSON.
     #[cold]
     fn repair<'a>(&mut self, piece: &'a [u8], header: bool) -> PushResult<'a> {
         if self.automaton.is_broken() {

@@ -127,7 +127,7 @@ impl Call {
         }
     }
 
-    /// Returns true if the arguments are one complete JSON value. Always false for free-form text.
+    /// Returns true if the arguments are one complete JSON value. The result is always false for free-form text.
     pub fn is_complete(&self) -> bool {
         self.merge.is_some() || self.text.is_complete()
     }

@@ -182,8 +182,8 @@ fn mark(call: &Call, choice: i32) -> Mark<'static> {
     }
 }
 
-/// Emits the start event of a call that has a name. Used in dialects that send each name in one piece, so that the name
-/// is final.
+/// Emits the start event of a call that has a name. This function is used in dialects that send each name in one piece,
+/// so that the name is final.
 pub fn show_start(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     let index = choice.index;
     if let Some(call) = choice.get_mut(slot).filter(|call| !call.name.is_empty()) {

@@ -409,7 +409,7 @@ fn identify(
             first.outcome.is_none() && first.wire_id(last) == Some(wire.as_str())
         });
         let free = !ctx.shared.is_taken(&wire);
-        // Two calls received the id, even if it is only an alias of the earlier call.
+        // Two calls received the id, even if the id is only an alias of the earlier call.
         ctx.shared.ids_given.insert(wire);
         (first, own && free)
     });

@@ -167,7 +167,8 @@ pub struct Item {
     pub index: Option<i64>,
     /// The item id that events report, if it differs from `item_id`.
     pub public_id: Option<Id>,
-    /// An opening event announced the item. If false, the item was created for another event that referred to it.
+    /// An opening event announced the item. If the flag is false, the item was created for another event that referred
+    /// to it.
     pub announced: bool,
     /// The item's opening event contained no part, so the item has its own closing event.
     pub opened_bare: bool,

@@ -176,8 +176,9 @@ pub fn find_part(
 
 /// Returns the part of the item that a complete text with this sub-index belongs to.
 ///
-/// The part that an event with the same `sub` addressed takes precedence. Next comes the first part with the same text
-/// whose complete text has not been received yet. As a last resort, returns the part that a delta would belong to.
+/// The part that an event with the same `sub` addressed takes precedence. If there is no such part, the first part is
+/// used that has the same text and whose complete text has not been received yet. As a last resort, returns the part
+/// that a delta would belong to.
 pub fn find_whole(
     choice: &mut Choice,
     item: usize,

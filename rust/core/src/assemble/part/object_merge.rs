@@ -81,7 +81,7 @@ impl<K: AsRef<str>, V: Default> Keyed<K, V> {
                 position
             }
         };
-        // Cannot panic, because the member was just found or inserted.
+        // The lookup cannot panic, because the member was just found or inserted.
         #[allow(clippy::indexing_slicing)]
         &mut self.members[position].1
     }

@@ -179,7 +179,7 @@ pub(crate) struct ChoiceState {
     pub(crate) uses_tool: bool,
     pub(crate) legacy_form: LegacyForm,
     pub(crate) side_calls: SideCalls,
-    /// Present if the choice streams `message` instead of `delta`.
+    /// The value is present if the choice streams `message` instead of `delta`.
     pub(crate) messages: Option<Box<MessageDeltas>>,
     pub(crate) readers: Readers,
 }

@@ -54,7 +54,7 @@ pub(crate) fn has_error(chunk: &Chunk<'_>) -> bool {
 }
 
 /// Returns true if the body of a response reports an error, because it has a message with a code, or only a message.
-/// Called for a body that is not an event stream and matches no dialect.
+/// This function is called for a body that is not an event stream and matches no dialect.
 pub(crate) fn is_error_body(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;

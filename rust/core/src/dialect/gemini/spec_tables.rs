@@ -1,5 +1,5 @@
 //! Loads the tables of the Gemini dialect from `_spec/dialects.json`, such as the known members of a
-//! GenerateContentResponse. Also reads ids, names, reasons, and token counts.
+//! GenerateContentResponse. This module also reads ids, names, reasons, and token counts.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;

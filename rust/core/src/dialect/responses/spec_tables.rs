@@ -145,7 +145,8 @@ pub(crate) struct CallType {
     pub(crate) provider: bool,
     /// Members of the item that are not kept as metadata.
     pub(crate) modelled: Names,
-    /// Members of the item that contain its result. The first member is the output, and the second member is the error.
+    /// Members of the item that contain the result of the call. The first member is the output, and the second member
+    /// is the error.
     pub(crate) results: Vec<&'static str>,
 }
 

@@ -74,7 +74,7 @@ pub(crate) struct CallOutput<'p> {
 /// Writes the calls of one choice, one after another.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
-    /// Calls by part number, until they are completely written.
+    /// Calls that are not completely written, by part number.
     open: Map<u32, OpenCall>,
     /// The call whose element was written last. `None` after that call has ended.
     current: Option<u32>,

@@ -1,4 +1,4 @@
-//! Writes the parts that all Chat chunks have in common: the members before the delta, and the members after it.
+//! Writes what all Chat chunks have in common: the members before the delta, and the members after the delta.
 
 use crate::encode::chat::list_indexes::Indexed;
 use crate::encode::chat::list_indexes::ListIndexes;

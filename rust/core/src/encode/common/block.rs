@@ -116,8 +116,8 @@ pub(crate) trait BlockWriter: Debug + Send {
     /// interrupts it.
     fn close(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>);
 
-    /// Writes the content of the part's closing event that `close` did not write. Called once for each part, after the
-    /// part's last block, if any, was closed.
+    /// Writes the content of the part's closing event that `close` did not write. This method is called once for each
+    /// part, after the part's last block, if any, was closed.
     fn over(&mut self, context: &mut EncodeContext, block: &mut Block, done: &Done<'_>);
 
     /// Returns true if a part that ended without text still needs a block.

@@ -63,7 +63,7 @@ pub(crate) struct EncodeContext {
     pub(crate) losses: Losses,
     pub(crate) passed: PassedThrough,
     pub(crate) options: Options,
-    /// Dialect of the source. Empty until the first event arrives.
+    /// Dialect of the source. The name is empty until the first event arrives.
     pub(crate) source: &'static str,
     pub(crate) target: &'static str,
     pub(crate) answer: Answer,

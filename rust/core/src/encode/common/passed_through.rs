@@ -57,7 +57,7 @@ pub(crate) struct PassedThrough {
     pub(crate) just_ended: Vec<u32>,
     /// Choices whose finish reason passed through.
     pub(crate) finished: Set<i32>,
-    /// True if the latest token counts passed through. Set when the stream ends.
+    /// True if the latest token counts passed through. The flag is set when the stream ends.
     pub(crate) counted: bool,
     /// The sequence number of the next event, or `None` if the source does not number its events.
     pub(crate) sequence: Option<i128>,

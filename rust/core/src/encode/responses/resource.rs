@@ -266,7 +266,7 @@ impl SourceResponse {
 /// The items that the source repeats in its response object, found by their identifying members.
 struct RepeatedItems<'s> {
     sent: Vec<Object<'s>>,
-    /// Items by the values of the members that are compared.
+    /// The items, keyed by the values of the members that are compared.
     by_identity: HashMap<Vec<&'static str>, HashMap<Words, &'s str>>,
 }
 

@@ -54,8 +54,8 @@ pub(crate) struct Template {
     memos: LazyBox<Memos>,
 }
 
-/// The last value of an id hole or name hole, and whether the decoder accepts that value. Unused if the template has no
-/// hole of this kind.
+/// The last value of an id hole or name hole, and whether the decoder accepts that value. The value is unused if the
+/// template has no hole of this kind.
 #[derive(Debug, Default)]
 struct Memo {
     text: String,

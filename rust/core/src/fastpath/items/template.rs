@@ -111,9 +111,9 @@ pub(crate) struct TemplatePart {
 
 #[derive(Debug)]
 pub(crate) struct ItemTemplate {
-    /// All fixed bytes in one string, in three sections. The first section contains the event's lines up to the first
-    /// hole, which are the event name, if any, and the start of the data. The second section contains the bytes after
-    /// each hole. The third section contains ids that do not occur literally in the payload.
+    /// All fixed bytes in one string, in three sections. The first section contains the event name, if any, and the
+    /// start of the data, up to the first hole. The second section contains the bytes after each hole. The third
+    /// section contains ids that do not occur literally in the payload.
     fixed: Box<str>,
     /// Offset of the payload in `fixed`, and offset of the first hole in `fixed`.
     head: u32,

@@ -176,7 +176,7 @@ pub struct Choice {
     /// R3c3: for each position in a list of several fragments, the call that the last fragment at this position
     /// belonged to.
     pub multi: LazyBox<Map<u32, usize>>,
-    /// R1d, R3a3: the complete calls whose id or index now refers to a later call. Each entry contains that id or
+    /// R1d, R3a3: the complete calls whose id or index now refers to a later call. Each entry contains the lost id or
     /// index, and the name and canonical arguments of the complete call.
     pub payloads: LazyBox<Set<(DisplacedKey, String, String)>>,
     open_json: LazyBox<OpenCalls>,

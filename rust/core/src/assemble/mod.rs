@@ -323,8 +323,8 @@ impl Assembler {
         })
     }
 
-    /// Turns the open text part into reasoning: the text part closes with empty text, and its text is emitted as
-    /// reasoning.
+    /// Turns the open text part into reasoning: the text part closes with empty text, and the text that it contained is
+    /// emitted as reasoning.
     pub fn retype_text(&mut self, out: &mut Output<'_>, index: i32) -> ParseResult {
         if self.over {
             return Ok(());

@@ -352,9 +352,9 @@ impl PayloadPipeline {
 
     /// Handles a line that contains a document and other fields.
     ///
-    /// Before the first complete payload, such a line means that the caller removed the line endings, unless the
-    /// document reports an error, to which some relays append the terminal marker. In all other cases, a single line
-    /// ending is missing, directly after the document.
+    /// Before the first complete payload, other fields on the line of a document mean that the caller removed the line
+    /// endings, unless the document reports an error, to which some relays append the terminal marker. In all other
+    /// cases, a single line ending is missing, directly after the document.
     fn joined_line(
         &mut self,
         out: &mut Output<'_>,

@@ -58,7 +58,7 @@ pub(crate) fn value_of<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
 
 /// Splits the value of an event, id, or retry line from a data line that follows without a line ending.
 ///
-/// In a correct stream, the value of these fields never contains the beginning of a data line with a document. If a
+/// In a correct stream, the values of these fields never contain the beginning of a data line with a document. If a
 /// value contains the beginning of a data line, a line ending is missing. Returns the value and, if a data line
 /// follows, the data of that line.
 pub(crate) fn split_joined(value: &[u8]) -> (&[u8], Option<&[u8]>) {

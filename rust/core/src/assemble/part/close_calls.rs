@@ -95,8 +95,8 @@ pub fn close_calls(
             ctx.report(Code::AMBIGUOUS_SAME_INDEX, call.part)?;
         }
     }
-    // Classify all calls before emitting any of them, so that the client runs none of them if the policy raises for
-    // one.
+    // Classify all calls before emitting any of them, so that the client runs no call if the policy raises an exception
+    // for one.
     choice.list_owners();
     let closes = choice.calls.iter().any(|call| call.ended);
     let mut outcomes = Vec::with_capacity(ids.len());

@@ -182,7 +182,8 @@ pub struct Item {
     pub call: Option<usize>,
     /// The arguments in the call's opening event.
     pub snapshot: Option<Box<str>>,
-    /// Deltas with argument text have arrived, so the snapshot is used only if it is more complete than their text.
+    /// Deltas with argument text have arrived, so the snapshot is used only if it is more complete than the text of the
+    /// deltas.
     pub own_text: bool,
     /// The complete arguments have been received.
     pub valued: bool,

@@ -274,7 +274,8 @@ impl TextParts {
         Ok(true)
     }
 
-    /// Turns the open text part into reasoning: closes it with empty text, and emits its text in a new reasoning part.
+    /// Turns the open text part into reasoning: closes the part with empty text, and emits the text in a new reasoning
+    /// part.
     pub fn retype(&mut self, ctx: &mut RuleContext<'_, '_>) -> ParseResult {
         if self.current_mut(Channel::Text).is_none() {
             return Ok(());

@@ -22,8 +22,8 @@ use crate::model::delta::ItemKind;
 use crate::model::fault::Fault;
 use crate::model::spec::Code;
 
-/// Stores the ids of the address that was resolved to the item, so that later events with these ids are resolved to it
-/// too. Reports an unexpected id.
+/// Stores the ids of the address that was resolved to the item, so that later events with these ids are also resolved
+/// to the item. Reports an unexpected id.
 pub fn learn(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -266,7 +266,7 @@ fn usable_index(
 }
 
 /// Returns true if the fast path applies: the call has incomplete arguments, and the fragment has no id or name that
-/// differs from the call's.
+/// differs from that of the call.
 #[inline]
 fn goes_on(call: &Call, fragment: &Fragment<'_>) -> bool {
     call.text.is_unfinished()

@@ -421,8 +421,8 @@ impl Candidate {
         };
         wire.assembler.part_attributes(wire.out, at, attributes)?;
         match signature {
-            // The signature covers only the text before it, so that text must not be joined with later text in the next
-            // turn.
+            // The signature covers only the text before the signature, so that text must not be joined with later text
+            // in the next turn.
             Some(_) => self.close(wire),
             None => Ok(()),
         }

@@ -132,8 +132,8 @@ pub(crate) fn is_used(object: &Object<'_>) -> bool {
     object.members.iter().any(|member| used(&member.key.name()))
 }
 
-/// Returns true if every candidate has a finish reason, or if there are no candidates but a block reason. Outside an
-/// event stream, any other chunk is one of several documents, one per line.
+/// Returns true if every candidate has a finish reason, or if there are no candidates but there is a block reason.
+/// Outside an event stream, any other chunk is one of several documents, one per line.
 fn ends(object: &Object<'_>) -> bool {
     let has_value = |holder: &Object<'_>, json_name, proto_name| {
         either(holder, json_name, proto_name)

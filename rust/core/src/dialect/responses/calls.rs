@@ -139,9 +139,9 @@ pub(crate) fn read_call<'a>(
     }
 }
 
-/// Returns the state of an item's arguments that its status indicates: complete, cut off, or still open. If the
-/// provider runs the call, a status other than `incomplete` is ignored, because the status may describe the execution
-/// instead of the arguments.
+/// Returns the state of an item's arguments, as indicated by the item's status: complete, cut off, or still open. If
+/// the provider runs the call, a status other than `incomplete` is ignored, because the status may describe the
+/// execution instead of the arguments.
 fn ending(item: &Object<'_>, kind: &CallType, provider: bool) -> CallEnding {
     let status = item.string("status").unwrap_or_default();
     let status = status.trim_matches(is_white);

@@ -96,9 +96,9 @@ pub(crate) struct Calls {
 }
 
 impl OpenCall {
-    /// Returns true if another call can be written now. Another call can be written only after all arguments of this
-    /// call, unless the text of this call is free-form. The end of free-form text cannot be detected, and clients do
-    /// not parse this text.
+    /// Returns true if another call can be written now. Another call can be written only after all arguments of the
+    /// current call, unless the text of the current call is free-form. The end of free-form text cannot be detected,
+    /// and clients do not parse this text.
     fn gives_way(&mut self) -> bool {
         self.custom || (self.state != State::Reset && self.is_object())
     }

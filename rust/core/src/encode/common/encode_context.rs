@@ -214,8 +214,8 @@ impl EncodeContext {
         }
     }
 
-    /// Returns the finish reason as sent, or `None` if the source has another dialect or the word has another meaning
-    /// or is rejected by clients.
+    /// Returns the finish reason as sent, or `None` if the source has another dialect, if the word has another meaning,
+    /// or if clients reject the word.
     pub(crate) fn own_word<'r>(
         &self,
         target: &str,

@@ -34,7 +34,7 @@ impl Status {
 }
 
 /// Key of an item from a source in the same dialect: either its index and the number of earlier items at that index, or
-/// its id.
+/// the item's id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SourceItemKey {
     Index(i64, usize, SourceItemKind),

@@ -203,7 +203,7 @@ deallocator!(dealloc_arguments, Kind::Arguments);
 unsafe fn drop_object(slf: *mut ffi::PyObject, freelist: &Freelist<Object>) {
     let object = slf.cast::<Object>();
     // SAFETY: the object's references are owned and are not used after they are dropped, and the memory is either kept
-    // or freed. Each object owns a reference to its type, which stays with the memory.
+    // or freed. Each object owns a reference to its type; the reference stays with the memory.
     unsafe {
         ffi::Py_DECREF((*object).text);
         if (*object).metadata != ffi::Py_None() {

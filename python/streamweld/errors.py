@@ -252,7 +252,7 @@ class FramingError(StreamError):
 class NotAnEventStream(FramingError):
     """The body is not an event stream; for example, it is an HTML page or plain text.
 
-    `body_head`: its first 512 bytes.
+    `body_head`: the first 512 bytes of the body.
     """
 
     _rule = "not_an_event_stream"

@@ -16,7 +16,8 @@ class Edit:
     """A change that goes beyond translating the history.
 
     Attributes:
-        rule: the code of the rule that requires it, a key of the edits in `streamweld/_spec/history_rules.json`.
+        rule: the code of the rule that requires the change; a key of the edits in
+            `streamweld/_spec/history_rules.json`.
         path: JSON pointer into the source; for an insertion, the position where the new part or message belongs.
         what: what was changed, in one short sentence.
         why: the text of the rule, and the document or issue that the rule comes from.

@@ -95,7 +95,7 @@ class NestedPath(str):
 
 
 class SharedMember(str):
-    """Name of an extra member that the target also has.
+    """Name of an extra member that also exists in the target's dialect.
 
     The member is written even if the block comes from another dialect.
     """
@@ -194,7 +194,7 @@ class Reasoning(_Part):
 
     `segments`: its texts, one per summary. `issuer`: the vendor that can verify the signature or decrypt the reasoning.
     `assumed`: whether `issuer` is the dialect's default, because the message does not identify the issuer. `member`:
-    the member of a Chat message that held the reasoning; None for a part of the content.
+    the member of a Chat message from which the reasoning was read; None if it was read from the content.
     """
 
     segments: tuple[str, ...] = ()
@@ -286,8 +286,8 @@ class Turn:
     """One turn: consecutive parts with the same role.
 
     `top`: whether the turn is outside the list of messages, as a system prompt can be. `origin`: the source message, if
-    the turn has no parts. `marks`: members (`prefix`) that the written message must have, even if the source message
-    did not have them.
+    the turn has no parts. `marks`: members, such as `prefix`, that the written message must have, even if the source
+    message did not have them.
     """
 
     role: Role

@@ -80,7 +80,7 @@ class Capture:
 
 
 def find(paths: Iterable[str], *, recursive: bool = False) -> Iterator[str]:
-    """Expand directories and glob patterns into files, sorted within each.
+    """Expand directories and glob patterns into files. The files of each directory or pattern are sorted.
 
     Args:
         paths: files, directories, and patterns such as `logs/*.sse`; `**` in a pattern matches any number of folders.

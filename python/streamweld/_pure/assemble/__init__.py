@@ -211,8 +211,8 @@ class Assembler(ItemSurface, AttachedSurface):
         self._textual(choice, "refusal", "raw", text, metadata)
 
     def restates(self, choice: int, channel: Channel, text: str) -> bool:
-        """Return True if `text` equals all text of the choice's channel so far, and this text arrived in at least two
-        pieces (AM9).
+        """Return True if `text` equals all earlier text of the choice's channel, and the earlier text arrived in at
+        least two pieces (AM9).
         """
         state = self._choices.get(choice)
         return state is not None and state.textual.restates(channel, text)
@@ -353,7 +353,7 @@ class Assembler(ItemSurface, AttachedSurface):
     # The end
 
     def choice_metadata(self, choice: int, metadata: str) -> None:
-        """Store unmodeled members that no other event can contain. The `Finished` event of the choice contains them."""
+        """Store unmodeled members for the `Finished` event of the choice, because no other event can contain them."""
         if not self._over:
             self._leave(self._choice(choice), metadata)
 

@@ -1,6 +1,6 @@
 """Extracts the code, type, and message from an error of any shape that a gateway sends inside a stream.
 
-The code is the same for every dialect. The caller finds the error in a payload and decides how it affects the stream.
+The same rules apply to every dialect. The caller finds the error in a payload and decides how it affects the stream.
 """
 
 from __future__ import annotations

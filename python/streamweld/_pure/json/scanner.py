@@ -1,5 +1,4 @@
-"""Parse JSON payloads for the decoders. Provide their values, the raw text of members, big integers, and duplicate
-keys.
+"""Parse JSON payloads for the decoders, and provide values, the raw text of members, big integers, and duplicate keys.
 
 This module parses all payloads of this backend. The automaton defines which text is valid. The scanner of the standard
 library is used only for input that it treats exactly like the automaton.
@@ -71,8 +70,8 @@ class Payload:
         self.text = text
         self.value = value
         self.overflow = overflow  # whether the payload contains a BigInteger
-        self.duplicates = duplicates  # path of each duplicate key, including the key; its last value is used
-        # Duplicates by the first step of their path. The dictionary is filled on demand.
+        self.duplicates = duplicates  # path of each duplicate key, ending in the key; the last value is used
+        # The duplicate keys, grouped by the first step of their path. The dictionary is filled on demand.
         self._duplicates_of: dict[str | int, list[Path]] = {}
         self._spans: dict[Path, dict[str | int, Span]] = {}  # spans of the containers that were queried
 

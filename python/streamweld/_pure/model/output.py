@@ -26,12 +26,12 @@ RAW_HEAD = 256
 # Maximum number of notes (diagnostics and `Unknown` events) per payload. Without this limit, a small payload could
 # cause a very large number of notes.
 MAX_NOTES = 1024
-_DETAIL = 256  # maximum length of a diagnostic's detail, in characters; the sender's names and paths have any length
+_DETAIL = 256  # maximum length of a diagnostic's detail, in characters; names and paths from the sender may be long
 
 
 @dataclass(slots=True)
 class AddedPart:
-    """The type of a content part of an item, and the number of its annotations."""
+    """The type of an item's content part, and the number of annotations of that part."""
 
     kind: str | None
     annotations: int
@@ -132,7 +132,7 @@ class Output:
         self.rejected: int | None = None  # ordinal of the last payload that clients would reject
         self.mended = False  # a diagnostic reports that clients do not expect one of the payloads
         self.name = ""  # the name that the payload's event should have, if its name is wrong
-        self.unopened = False  # clients would read the payload correctly after the missing opening event
+        self.unopened = False  # clients would read the payload correctly if the opening event were not missing
         self.untyped = False  # clients would read the chunk correctly if it had the member `object`
         self.begun: list[int] = []  # choices whose first delta is in the current payload
         self.roleless: list[int] = []  # choices whose first delta is in the current payload and has no role

@@ -103,7 +103,7 @@ class Call:
         # The id is reserved for this call, even though a later call with the same id closed first.
         self.keeps_id = False
         self.id_changed = False
-        self.item_id: str | None = None  # the id of the call's item that events report
+        self.item_id: str | None = None  # the item id that events report for the call
         self.provider_executed = False  # the provider executes the call, so the client must not
         self.name = ""
         self.doubtful_piece: str | None = None  # the last piece of the name, if it has not been reported

@@ -15,7 +15,7 @@ others.
     classify   complete, empty, incomplete or invalid, with a reason
 
 The steps run in the order of the table. Each step takes time linear in the number of calls and the length of their
-text. `CallsEnd` states what the finish reason means for the calls.
+text. `CallsEnd` describes what the finish reason means for the calls.
 """
 
 from __future__ import annotations
@@ -396,8 +396,8 @@ def _classify(
 ) -> CallOutcome:
     """Return the final result of a call with the final id `given`, and report what is wrong with the call.
 
-    `owners`: for each id, the number of calls whose first id it is. Aliases that belong to another call are omitted.
-    `unclosed`: the stream closed other calls explicitly, but not this call.
+    `owners`: for each id, the number of calls that received it as their first id. Aliases that belong to another call
+    are omitted. `unclosed`: the stream closed other calls explicitly, but not this call.
     """
     text = call.text
     reason: str | None = None

@@ -329,8 +329,8 @@ class BlockReader:
     def _other(self, block: Block, kind: str) -> str:
         """Emit a tool result, or emit a block of another type as unknown content.
 
-        A `compaction` block is emitted later, when it is complete. Return the JSON of the block; in a tool result, the
-        id is the final id of its call.
+        A `compaction` block is emitted later, when it is complete. Return the JSON of the block. In a tool result, the
+        id is replaced by the final id of the call.
         """
         payload, value, path = block.payload, block.value, block.path
         call_id = an_id(payload, value, path, "tool_use_id", block.notes) if kind.endswith("tool_result") else None

@@ -162,7 +162,7 @@ class Readers:
 
     def _list(self, path: ListPath, value: list[Any], notes: Anomalies) -> None:
         indexes = [entry["index"] for entry in value if is_object(entry) and "index" in entry]
-        # Clients merge the entries of a first list if any entry has an index, even an invalid index.
+        # Clients merge the entries of the first list at a path if any entry has an index, even an invalid index.
         merges = bool(indexes)
         is_indexed = len(indexes) == len(value) and all(map(_is_index, indexes))
         if path.text in self._lists:

@@ -90,7 +90,7 @@ class AiSdkUiDecoder:
 
     @staticmethod
     def may_be_json_line(value: object) -> bool:  # noqa: ARG004
-        """Return False, because no document of this dialect contains a complete response that others could follow."""
+        """Return False, because no document of this dialect contains a complete response."""
         return False
 
     @staticmethod
@@ -174,7 +174,7 @@ class AiSdkUiDecoder:
             self._assembler.choice_metadata(0, members)
 
     def _finish_step(self, chunk: TypedPart) -> None:
-        """Handle the end of a step. The next step reuses the ids of its text and reasoning blocks."""
+        """Handle the end of a step. The next step may use the ids of this step's text and reasoning blocks again."""
         self._step(chunk)
         self._assembler.forget_addresses(0)
         self._blocks.forget()

@@ -2,9 +2,9 @@
 
     RepairMiddleware(app, on_diagnostic=otel.record)               # or any other `on_diagnostic`
 
-`record` writes to the current span. It never starts a span, because the instrumentation of official clients does.
-`RequestSpan` is for code that sends the request itself, such as the proxy. `to_otel_messages` is a pure function
-without dependencies. All names from the conventions are in `NAMES`.
+`record` writes to the current span. `record` never starts a span, because the instrumentation of official clients
+starts one. `RequestSpan` is for code that sends the request itself, such as the proxy. `to_otel_messages` is a pure
+function without dependencies. All names from the conventions are in `NAMES`.
 """
 
 from __future__ import annotations

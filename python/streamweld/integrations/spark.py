@@ -5,7 +5,8 @@
     calls = spark.parse(captures, keep=("request_id",))      # DataFrame in, DataFrame out
     calls.write.parquet("calls")
 
-`parse` calls `DataFrame.mapInArrow` with `responses` and the schema from `streamweld.arrow`. To call it yourself:
+`parse` calls `DataFrame.mapInArrow` with `responses` and the schema from `streamweld.arrow`. To call `mapInArrow`
+yourself:
 
     captures.select("request_id", "body").mapInArrow(
         spark.responses(keep=("request_id",)), "request_id string, " + streamweld.arrow.spark_ddl()
@@ -75,7 +76,7 @@ def parse(frame: Any, **options: Unpack[BulkOptions]) -> Any:
         A `pyspark.sql.DataFrame` with one row for each row of `frame`: the kept columns, then those of the responses.
 
     Raises:
-        UsageError: if a column does not exist in `frame`, or as `responses`.
+        UsageError: if a column does not exist in `frame`, or for the same reasons as `responses`.
     """
     keep = list(options.get("keep", ()))
     body = options.get("body", "body")

@@ -104,7 +104,8 @@ def read(context: RequestContext) -> Thinking | None:
 
 
 def _provider_paths(context: RequestContext) -> tuple[str, ...]:
-    """Return the paths of the options of the provider that the target prefers, otherwise of the first that has any.
+    """Return the paths of one provider's options: the provider that the target prefers, or else the first that has any
+    options.
 
     The options of other providers do not concern the target, and are recorded as losses.
     """

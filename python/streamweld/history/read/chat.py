@@ -105,7 +105,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     origin = Origin(DIALECT, path, message, 0, EMPTY if bare else extra_members(message, _MESSAGE))
     parts: list[Part] = []
     signatures: Mapping[str, str] = EMPTY
-    signature: str | None = None  # of the message's text
+    signature: str | None = None  # signature of the message's text
     if not bare:
         thought = read_reasoning(message, origin, path, issuer)
         parts, signatures = thought.parts, thought.signatures

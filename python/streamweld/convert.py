@@ -514,13 +514,13 @@ class _Faulty(Progress[StreamConverter]):
 
 
 class ConvertIterator(Items[StreamConverter, bytes], _Faulty):
-    """Iterator returned by `iter_convert`. The iterator also provides the response so far."""
+    """Iterator with the response so far, returned by `iter_convert`."""
 
     __slots__ = ()
 
 
 class AsyncConvertIterator(AsyncItems[StreamConverter, bytes], _Faulty):
-    """Iterator returned by `aconvert`. The iterator also provides the response so far."""
+    """Iterator with the response so far, returned by `aconvert`."""
 
     __slots__ = ()
 

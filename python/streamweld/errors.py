@@ -368,8 +368,8 @@ class ArgumentsError(StreamError, ValueError):
 class UpstreamError(StreamError):
     """The gateway sent an error inside the stream.
 
-    `code`, `kind` (its `type`) and `message` are the gateway's values, converted to text. The `UpstreamErrorEvent`
-    before this exception contains the whole payload; `raw` contains its first 256 bytes.
+    `code`, `kind` (the `type` of the error) and `message` are the gateway's values, converted to text. The
+    `UpstreamErrorEvent` before this exception contains the whole payload; `raw` contains its first 256 bytes.
     """
 
     _rule = "upstream_error"

@@ -48,8 +48,8 @@ class Code:
     """One diagnostic code. `raises` is the name of the exception that is raised if the policy requires one.
 
     `mends`: what a repair in the same dialect omits or rewrites when this code is reported; None if the repair changes
-    nothing. `detail` describes the `detail` field of a diagnostic. `details` explains the values of that field, if it
-    has a fixed set of them. `advice`: what a user of the library can do about the diagnostic.
+    nothing. `detail` describes the `detail` field of a diagnostic. `details` explains the values of that field if the
+    set of values is fixed. `advice`: what a user of the library can do about the diagnostic.
     """
 
     name: str

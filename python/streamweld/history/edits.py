@@ -41,7 +41,7 @@ class Loss:
 
     Attributes:
         feature: the member or kind.
-        path: JSON pointer into the source, to the member or part, or to the object that contains it.
+        path: JSON pointer into the source, to the member or part, or to the object that contains the member or part.
         why: the reason, in one short sentence.
         removed: the value of the member or the part.
     """

@@ -111,8 +111,8 @@ CACHE_POINT: Final = SharedMember("cachePoint")
 class Origin:
     """One message (or item) of the source.
 
-    `count`: number of parts that were read from it. `extra`: members for which the model has no field. `stale`: whether
-    `raw` is outdated and must not be written back.
+    `count`: number of parts that were read from the message. `extra`: members for which the model has no field.
+    `stale`: whether `raw` is outdated and must not be written back.
     """
 
     dialect: str
@@ -192,9 +192,10 @@ class Media(_Part):
 class Reasoning(_Part):
     """The reasoning of a model.
 
-    `segments`: its texts, one per summary. `issuer`: the vendor that can verify the signature or decrypt the reasoning.
-    `assumed`: whether `issuer` is the dialect's default, because the message does not identify the issuer. `member`:
-    the member of a Chat message from which the reasoning was read; None if it was read from the content.
+    `segments`: the texts of the reasoning, one per summary. `issuer`: the vendor that can verify the signature or
+    decrypt the reasoning. `assumed`: whether `issuer` is the dialect's default, because the message does not identify
+    the issuer. `member`: the member of a Chat message from which the reasoning was read; None if it was read from the
+    content.
     """
 
     segments: tuple[str, ...] = ()
@@ -231,7 +232,7 @@ class Call(_Part):
 
 
 class ReadParts(tuple["Text | Media | Opaque", ...]):
-    """The parts of a result as they were read. If a pass changes the content of the result, it replaces this tuple."""
+    """The parts of a result as they were read. A pass that changes the content of the result replaces this tuple."""
 
     __slots__ = ()
 

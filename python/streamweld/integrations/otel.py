@@ -108,7 +108,7 @@ class RequestSpan:
     """A client span for one request to a model: `chat <model>`.
 
     Args:
-        upstream: the URL of the request. Only its host and port are recorded.
+        upstream: the URL of the request. Only the host and port of the URL are recorded.
         dialect: the dialect of the upstream, which determines the provider name.
         model: the requested model.
         stream: whether the request asks for a stream.

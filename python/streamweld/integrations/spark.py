@@ -60,7 +60,9 @@ def responses(**options: Unpack[BulkOptions]) -> Callable[[Iterable[Any]], Itera
 
 
 def _responses(options: BulkOptions, batches: Iterable[Any]) -> Iterator[Any]:
-    """Parse the batches on a worker. The schema is sent without metadata, because Spark compares only its fields."""
+    """Parse the batches on a worker. The schema is sent without metadata, because Spark compares only the fields of the
+    schema.
+    """
     for batch in batches:
         yield parse_batch(batch, **options).replace_schema_metadata(None)
 

@@ -173,7 +173,7 @@ class _Claude:
         """Return whether the last assistant message begins with thinking, or does not have to.
 
         If thinking has the type `enabled`, an unfinished tool turn or a prefilled response must begin with thinking;
-        otherwise, the API rejects it.
+        otherwise, the API rejects the request.
         """
         messages = [object_of(message) for message in listed(self.made.get("messages"))]
         last = next((message for message in reversed(messages) if message.get("role") == "assistant"), None)

@@ -113,7 +113,8 @@ class Output:
         self.on_element: Callable[[], None] | None = None
         # The exception to raise after the current payload. The sink sets this exception to reject further input.
         self.refusal: errors.StreamError | None = None
-        # A function that is called when the stream closes an item. Its arguments are the index and the received item.
+        # A function that is called when the stream closes an item. The arguments of the function are the index and the
+        # received item.
         self.on_item: Callable[[int, Mapping[str, Any]], None] | None = None
         # A function that is called with the tools of the request, if the response repeats them.
         self.on_request_tools: Callable[[object], None] | None = None

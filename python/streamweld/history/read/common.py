@@ -155,7 +155,7 @@ def as_optional_text(value: Any, path: Path) -> str | None:
 
 
 def free_form_input(call: Json, path: Path) -> str:
-    """Return the input of a free-form call. It must be text.
+    """Return the input of a free-form call. The input must be text.
 
     Raises:
         HistoryError: if the value has another type.

@@ -75,7 +75,7 @@ def is_close_under_another_id(
 
 
 def rename_call(choice: Choice, item: Item, name: str | None) -> None:
-    """Replace the name of a call with the name in its closing event, and report a conflict if they differ."""
+    """Replace the name of a call with the name in its closing event, and report a conflict if the two names differ."""
     call = item.call
     if call is None:
         return

@@ -65,7 +65,7 @@ class Plan:
             free = self._take_done(parts, entries, starts)
             self._take_open(parts, entries, starts, free)
             self._check_order(parts)
-        # An empty entry belongs to the part at its position, but does not change it.
+        # An empty entry belongs to the part at the same position, but does not change that part.
         for position, (text, update) in enumerate(zip(entries, self.updates, strict=False)):
             if not text:
                 self.assignments[position] = position

@@ -275,7 +275,7 @@ class BlockReader:
                 self._call(block, index, BLOCK_FIELDS[kind], provider_executed=kind != "tool_use")
             case _:
                 if index in self._open:
-                    # Another block with the same index is still open. The new block closes it.
+                    # Another block with the same index is still open, and the new block closes that block.
                     self._open.discard(index)
                     self._assembler.item_closed(0, None, address, None, None)
                 self._out.announce(index)

@@ -72,7 +72,9 @@ _OWN_API: Final[dict[str, tuple[str, str]]] = {
 
 
 class ConvertOptions(TypedDict, total=False):
-    """Keyword arguments of `StreamConverter` other than `target`. `convert` and the iterators also accept them."""
+    """Keyword arguments of `StreamConverter` other than `target`. `convert` and the iterators also accept these
+    arguments.
+    """
 
     source: Dialect
     policy: Base | Policy

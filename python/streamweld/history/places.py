@@ -1,4 +1,4 @@
-"""Paths of members that an SDK names or nests differently than the API, which are moved before the conversion."""
+"""Paths of members that an SDK names or nests differently than the API. They are moved before the conversion."""
 
 from __future__ import annotations
 

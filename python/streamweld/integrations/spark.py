@@ -50,7 +50,8 @@ def responses(**options: Unpack[BulkOptions]) -> Callable[[Iterable[Any]], Itera
     """Return a function for `DataFrame.mapInArrow` that applies `streamweld.arrow.parse` to each batch.
 
     Args:
-        **options: those of `streamweld.arrow.parse`. The batches must contain the columns given as `body` and `keep`.
+        **options: the options of `streamweld.arrow.parse`. The batches must contain the columns given as `body` and
+            `keep`.
 
     Raises:
         UsageError: if a column of the output does not exist, or if the native backend is not in use.
@@ -72,7 +73,7 @@ def parse(frame: Any, **options: Unpack[BulkOptions]) -> Any:
 
     Args:
         frame: a `pyspark.sql.DataFrame` with a column of bodies, binary or string.
-        **options: those of `streamweld.arrow.parse`.
+        **options: the options of `streamweld.arrow.parse`.
 
     Returns:
         A `pyspark.sql.DataFrame` with one row for each row of `frame`: the kept columns, then those of the responses.

@@ -142,7 +142,7 @@ class _Claude:
         return made if any(name in made for name in self.table["kinds"]) else None
 
     def _branches(self, given: Json) -> dict[str, str] | None:
-        """Return the keywords that are written as `anyOf`, which has the same meaning or nearly the same.
+        """Return the keywords that can be written as `anyOf` with the same or nearly the same meaning.
 
         None if the API rejects the combination: a reference within `allOf`.
         """

@@ -219,7 +219,7 @@ def _hidden(found: Thinking, context: RequestContext, *, always_shown: bool = Fa
 def _words(context: RequestContext) -> Mapping[str, str]:
     """Return the gateway's names for reasoning efforts, keyed by streamweld's names.
 
-    Without a gateway, these are the target's names.
+    Without a gateway, return the target's names.
     """
     own: Mapping[str, str] | None = context.facts.get("efforts")
     sent: Mapping[str, str] = spec("thinking")["sent"][context.target] if own is None else own

@@ -596,7 +596,7 @@ def _schema_place(tool: Tool) -> Path:
 
 
 def _strict(tool: Tool, schema: Any, context: RequestContext) -> tuple[Any, bool | None]:
-    """Return the schema and `strict`, both as the target accepts them.
+    """Return the schema and the value of `strict`, in a form that the target accepts.
 
     The Responses API is strict by default if the schema fits, so a tool from that API stays strict even without
     `strict`.

@@ -156,7 +156,8 @@ class Assembler(ItemSurface, AttachedSurface):
             self._out.emit(self._started)
 
     def complete_start(self, id: object, model: object, created: int | None) -> None:  # noqa: A002
-        """Add to the snapshot the fields that the first chunk lacked. `ResponseStarted` was emitted without them.
+        """Add to the snapshot the fields that the first chunk lacked. `ResponseStarted` was emitted without these
+        fields.
 
         An id or model that is not a string, or is blank, is ignored.
         """

@@ -23,8 +23,8 @@ Span = tuple[int, int]
 class JsonFault(ValueError):
     """The text is not one JSON value.
 
-    `reason` is "incomplete", "syntax", "too_deep", "too_many", or "number_too_big". `pos` is the byte offset in the
-    UTF-8 text that the automaton reports.
+    `reason` is "incomplete", "syntax", "too_deep", "too_many", or "number_too_big". `pos` is the byte offset that the
+    automaton reports, counted in the UTF-8 text.
     """
 
     def __init__(self, reason: str, pos: int) -> None:
@@ -198,7 +198,9 @@ def _parse_checked(data: bytes | str, text: str, depth: int) -> Payload:
 
 
 def _check(data: bytes | str, depth: int) -> bool:
-    """Raise JsonFault unless the text is one complete value. Return True if it contains an integer outside 64 bits."""
+    """Raise JsonFault unless the text is one complete value. Return True if the value contains an integer outside 64
+    bits.
+    """
     automaton = examine(data, depth)
     if automaton.verdict != "complete":
         raise JsonFault(automaton.reason or "incomplete", automaton.pos)

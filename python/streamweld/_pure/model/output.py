@@ -1,7 +1,7 @@
 """Emits events and diagnostics, and raises an exception for each diagnostic that the policy raises.
 
 `Output` stores the byte offset and the ordinal of the current payload, which the parser sets, and the action of the
-policy for each code. Events are passed to a sink. Without a sink, they are collected in a list until the parser takes
+policy for each code. Events are passed to a sink. Without a sink, events are collected in a list until the parser takes
 them. Up to `max_diagnostics` diagnostics are stored, and further diagnostics are only counted.
 """
 
@@ -126,8 +126,8 @@ class Output:
         # Wire address of the part that the current Started event opens: index of the item, index inside the item, and
         # item id.
         self.address: tuple[int | None, int | None, str | None] = (None, None, None)
-        # The following attributes are facts about the received payloads that no event contains. Repair uses them to
-        # decide which payloads pass through unchanged.
+        # The following attributes are facts about the received payloads that no event contains. Repair uses these facts
+        # to decide which payloads pass through unchanged.
         self.misread = False  # clients of the dialect would misread one of the payloads
         self.emptied = False  # a payload that clients do not expect produced no events
         self.rejected: int | None = None  # ordinal of the last payload that clients would reject

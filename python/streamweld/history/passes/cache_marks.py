@@ -82,7 +82,7 @@ class _Marks:
         self.kept = True
 
     def swapped(self, parts: list[_P]) -> list[_P]:
-        """Return the calls or results, in which those that got a mark are replaced."""
+        """Return the calls or results, with replacements for those that got a mark."""
         if not self.new:
             return parts
         return [cast("_P", self.new.get(id(part), part)) for part in parts]

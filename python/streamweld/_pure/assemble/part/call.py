@@ -185,10 +185,7 @@ class Call:
         return self.merge is None and (not piece or self.text.accepts(piece))
 
     def suits(self, piece: bytes, *, custom: bool) -> bool:
-        """Return True if the piece has the type of the call, JSON or free-form, or if the piece or the call has no
-        text.
-
-        """
+        """Return True if the piece and the call have the same type (JSON or free-form), or if either has no text."""
         return not piece or self.custom == custom or (self.empty and not self.joiner.held)
 
     def settle_type(self, *, custom: bool) -> None:

@@ -148,8 +148,8 @@ class Readers:
     def _member(self, path: ListPath, value: object, notes: Anomalies, *, is_known: bool) -> None:
         """Check the lists in a member of a delta. Clients also merge the lists inside the objects of a delta.
 
-        `is_known`: whether the decoder reads an object in this place. If so, the lists inside the object are not
-        checked.
+        `is_known`: whether the decoder reads an object in this place. If `is_known` is True, the lists inside the
+        object are not checked.
         """
         if is_array(value):
             if value:

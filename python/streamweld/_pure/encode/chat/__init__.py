@@ -125,7 +125,7 @@ class Chat:
             handler(event)
 
     def end(self, ending: Ending) -> None:
-        """Write the finish chunks, the usage and `[DONE]`, or the error, after which nothing follows."""
+        """Write either the finish chunks, the usage and `[DONE]`, or an error. Nothing follows."""
         fault = ending.fault
         if fault is None and (ending.completeness == "truncated" or not self._finished):
             fault = fault_of(CUT)

@@ -93,7 +93,7 @@ class Block:
     at: int | None = None
     sent: int | None = None
     item: str | None = None
-    # Unknown members of the start event. Empty if the source has another dialect.
+    # Unknown members of the start event (empty if the source has another dialect).
     members: Raw = field(default_factory=dict[str, str])
     cited: int = 0  # number of annotations that were already written
     cites_late: bool = False  # an annotation arrived while the block was not open

@@ -242,8 +242,8 @@ class AiSdkUiDecoder:
 def _reports_error(value: Mapping[str, Any]) -> bool:
     """Return whether an object reports an error.
 
-    An object reports an error if it has an `error` member, a message with a code, or no type and another known error
-    shape.
+    An object reports an error if it has an `error` member or a message with a code. An object without a type also
+    reports an error if it has another known error shape.
     """
     if value.get("error") is not None or (value.get("message") is not None and value.get("code") is not None):
         return True

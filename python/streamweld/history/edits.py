@@ -40,7 +40,7 @@ class Loss:
     """A member or a part that the target cannot represent.
 
     Attributes:
-        feature: the member or kind.
+        feature: the name of the member, or the kind of the part.
         path: JSON pointer into the source, to the member or part, or to the object that contains the member or part.
         why: the reason, in one short sentence.
         removed: the value of the member or the part.

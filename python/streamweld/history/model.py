@@ -1,4 +1,4 @@
-"""The neutral history model: turns that hold parts.
+"""The neutral history model: turns that contain parts.
 
 Readers create this model, passes change it, and writers turn it into a target's messages. Each part keeps its source
 object (`raw`) and its message (`origin`), so that an unchanged part is written as the object that was read.
@@ -155,7 +155,7 @@ class _Part:
     `at`: index of the part in its origin. `raw`: the source object. `touched`: whether a pass changed the part, which
     makes `raw` stale. `extra`: members of `raw` for which the model has no field. Extra members are kept if the target
     has the same dialect, and lost otherwise. Members of nested objects have a `NestedPath` key and are lost whenever
-    the block is rewritten. Members that the target's dialect also has have a `SharedMember` key.
+    the block is rewritten. Members that also exist in the target's dialect have a `SharedMember` key.
     """
 
     origin: Origin | None = None

@@ -163,7 +163,7 @@ def _captures(path: str, column: str | None, start: int) -> Iterator[Capture]:
 
 
 def _recorded(path: str, data: bytes) -> Capture:
-    """Return the body in a file in streamweld's recording format."""
+    """Return the body that a file in streamweld's recording format contains."""
     try:
         return Capture(path, 0, parse_recording(data.decode("utf-8")).body)
     except ValueError as error:

@@ -5,7 +5,7 @@
 
     Path("report.html").write_text(report.render([report.read(Path("sample.sse"), "sample.sse", "")]), "utf-8")
 
-The command `streamweld report` does this for files and folders.
+The command `streamweld report` writes such a page for files and folders.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ class _Claude:
     def _branches(self, given: Json) -> dict[str, str] | None:
         """Return the keywords that can be written as `anyOf` with the same or nearly the same meaning.
 
-        None if the API rejects the combination: a reference within `allOf`.
+        Return None if the API rejects the combination: a reference within `allOf`.
         """
         referring = any("$ref" in object_of(one) for one in listed(given.get("allOf")))
         if "anyOf" not in given and listed(given.get("oneOf")) and "allOf" not in given:

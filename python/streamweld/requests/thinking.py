@@ -203,8 +203,8 @@ def _default_on(found: Thinking, context: RequestContext) -> None:
 def _hidden(found: Thinking, context: RequestContext, *, always_shown: bool = False) -> None:
     """Record a request for the reasoning text as a loss, because the target has no such option.
 
-    `always_shown`: whether the target always sends the text. If the target does, a request to omit the text is also
-    recorded as a loss.
+    `always_shown`: whether the target always sends the text. If the target always sends the text, a request to omit the
+    text is also recorded as a loss.
     """
     if found.shown:
         context.lose(

@@ -34,7 +34,7 @@ class _State(Enum):
     OVERLAPPING = auto()
     """The second stream repeats events of the first stream; repeated events are compared and skipped."""
     COMPARING = auto()
-    """The bodies are not event streams, so the second must repeat the first byte by byte."""
+    """The bodies are not event streams, so the second body must repeat the first body byte by byte."""
     PASSING = auto()
     """All further bytes are new."""
     CLOSED = auto()

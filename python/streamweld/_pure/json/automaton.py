@@ -381,7 +381,7 @@ class Automaton:
 
 
 def examine(data: bytes | str, max_depth: int | None = None) -> Automaton:
-    """Return the automaton at the end of a complete text."""
+    """Return an automaton that has read the complete text."""
     automaton = Automaton(max_depth)
     automaton.feed(data)
     automaton.finish()

@@ -292,7 +292,7 @@ def _block(raw: Json, origin: Origin, path: Path) -> Part:
             filename=as_optional_text(file.get("filename"), path),
         )
     if kind == "redacted_thinking" or (kind == "thinking" and isinstance(raw.get("thinking"), str)):
-        return thinking_block(raw, origin, path, member=None)  # Anthropic's form; in Mistral's, `thinking` is a list
+        return thinking_block(raw, origin, path, member=None)  # Anthropic's form; Mistral's `thinking` is a list
     if kind == "thinking":
         thought = raw.get("thinking")
         common = locate(origin, path, raw, _THINKING)

@@ -1,7 +1,7 @@
 """Write Gemini contents.
 
-Every function response contains the name of its function. Gemini pairs function responses that have no id with the
-calls by order.
+Every function response contains the name of its function. Gemini pairs function responses without an id with the calls
+in order.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def _passing(headers: Iterable[tuple[str, str]], allowed: _Allowed) -> list[tupl
 
 
 def received(headers: Iterable[tuple[str, str]]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the headers of a request that may be forwarded, each once, and the names of dropped headers.
+    """Return the headers that may be forwarded from a request, each once, and the names of dropped headers.
 
     Only invalid or repeated informational headers (the list `informational`) are reported as dropped, by their name in
     that list. Headers that are not in the allow-list are dropped without a report.

@@ -104,7 +104,7 @@ class Call:
         self.keeps_id = False
         self.id_changed = False
         self.item_id: str | None = None  # the item id that events report for the call
-        self.provider_executed = False  # the provider executes the call, so the client must not
+        self.provider_executed = False  # the provider executes the call, so the client must not execute it
         self.name = ""
         self.doubtful_piece: str | None = None  # the last piece of the name, if it has not been reported
         self.index: int | None = None  # the first index with which a fragment addressed the call

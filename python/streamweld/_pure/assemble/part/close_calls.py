@@ -353,7 +353,7 @@ def _identify(choice: Choice, call: Call) -> str:
     if wire is not None and first is not None:
         # The earlier call may still be open, so the id is reserved for it.
         first.keeps_id |= first.outcome is None and _wire_id(choice, first) == wire and not shared.is_taken(wire)
-        shared.ids_given.add(wire)  # two calls received the id, even if as an alias
+        shared.ids_given.add(wire)  # two calls received the id, one of them perhaps as an alias
     if wire is not None and call.keeps_id:
         return wire
     given = shared.fresh_id(call_events.minted_id(choice, call) if wire is None else wire, minted=wire is None)

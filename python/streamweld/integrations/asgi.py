@@ -280,8 +280,8 @@ class _Answer:
                 for part in slices(piece, FEED):
                     out += stream.feed(part)
                     self._tell()
-                    # Send each slice before decompressing the next, so that a small compressed body does not become a
-                    # large message.
+                    # Send each slice before decompressing the next slice, so that a small compressed body does not
+                    # become a large message.
                     if out and (len(out) >= SLICE or pace.is_due):
                         await self._pass(out, more=True)
                         out = b""

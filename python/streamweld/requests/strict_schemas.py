@@ -37,8 +37,8 @@ class Fitted:
     """A schema that the target accepts. `schema` is the given object if nothing had to be changed.
 
     `edits`: (path, what, removed) for each change that does not affect which values the schema accepts, or that the
-    schema's description mentions. `closed`: (path, value) of `additionalProperties` whose properties the schema no
-    longer accepts.
+    schema's description mentions. `closed`: (path, value) for each object schema that no longer accepts additional
+    properties; the value is its former `additionalProperties`.
     """
 
     schema: Any

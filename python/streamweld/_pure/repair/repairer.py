@@ -718,7 +718,7 @@ class Repairer:
         )
 
     def _finish(self) -> None:
-        """Make the encoder write the ending of a complete or truncated response. A second call does nothing."""
+        """Make the encoder write the ending of a complete or truncated response. Do nothing when called again."""
         encoder = self._encoder or self._load()
         if self._ended or encoder is None:
             return

@@ -273,7 +273,7 @@ class ArgumentText:
         return self.drop_replay()
 
     def drop_replay(self) -> PushResult:
-        """Drop a repetition that was held back (A6), because the input ended before it was complete."""
+        """Drop an incomplete repetition that was held back (A6)."""
         if not self.replayed:
             return _KEPT
         self.replayed = 0

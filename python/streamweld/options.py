@@ -205,7 +205,7 @@ class Policy(_Checked):
         object.__setattr__(self, "actions", MappingProxyType(actions))
         if self.text_call_families is not None:
             named = cast("object", self.text_call_families)
-            if isinstance(named, str | Mapping):  # one family
+            if isinstance(named, str | Mapping):  # a single family
                 named = (cast("str | Mapping[str, Any]", named),)
             if not isinstance(named, Iterable):
                 raise UsageError(f"text_call_families={named!r}: it must be families, such as ('hermes', 'glm')")
@@ -262,9 +262,9 @@ class Limits(_Checked):
 
     Args:
         max_event_bytes: bytes of data in one event, including the data of an unfinished event. Each line counts as one
-            byte more. Default: 16 MiB, because some events contain images of several MB. The same limit applies to the
-            input that a converter holds back until `source="auto"` detects the dialect, or until a repair determines
-            whether an event passes through.
+            additional byte. Default: 16 MiB, because some events contain images of several MB. The same limit applies
+            to the input that a converter holds back until `source="auto"` detects the dialect, or until a repair
+            determines whether an event passes through.
         max_field_bytes: bytes in the value of an `event` or `id` line. Default: 8 KiB, which is also the size that HTTP
             servers allow for a header.
         max_json_depth: levels of nesting in one payload. Default: 128, as in serde_json; deeper JSON is never parsed.
@@ -286,10 +286,10 @@ class Limits(_Checked):
         max_id_bytes: bytes in a call id. Default: 512. The ids of known gateways have fewer than 100 bytes, unless they
             contain a thought signature.
         max_text_bytes: UTF-8 bytes in all text, reasoning and refusals, and in the annotations and provider metadata
-            that are kept. After the first 512, each annotation and each member of merged metadata counts as an
-            additional 640 bytes, which is the memory that a short one takes. After the first 256, each part counts as
-            an additional 2,560 bytes, and each item (Responses items, Anthropic and AI SDK blocks) as an additional
-            1,024, which leaves room for 16,384 blocks. Default: 64 MiB.
+            that are kept. Each annotation or member of merged metadata after the first 512 counts as an additional 640
+            bytes, which is the memory that a short value takes. Each part after the first 256 counts as an additional
+            2,560 bytes, and each item after the first 256 (Responses items, Anthropic and AI SDK blocks) as an
+            additional 1,024, which leaves room for 16,384 blocks. Default: 64 MiB.
         max_events: events in the stream. Default: off.
         max_stream_bytes: bytes in the decoded body. Default: off.
         max_inflate_ratio: how many bytes each byte of a compressed body may expand to on average. The ratio is checked
@@ -373,7 +373,7 @@ DEFAULT_LIMITS: Final = Limits()
 _SCHEMA_KEYS: Final = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema", "inputSchema")
 _WRAPPERS: Final = ("function", "toolSpec")
 _LIST_KEYS: Final = ("functionDeclarations", "function_declarations")
-# Keywords of a schema that may allow names that are not in its `properties`.
+# Schema keywords that may allow names other than those in `properties`.
 _COMBINED: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties", "unevaluatedProperties"})
 _TOOLS_HINT: Final = "give the request's tools, their names, or name -> JSON schema of the parameters"
 _RESOLVED: Final = 64  # maximum number of cached pairs of policy and limits
@@ -518,7 +518,7 @@ def defined_tools(entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, 
 
 
 def _name_and_schema(function: object) -> tuple[str, Mapping[str, Any] | None] | None:
-    """Return the name and schema in a function's definition, or None if it has no name."""
+    """Return the name and schema in a function's definition, or None if the definition has no name."""
     if not isinstance(function, dict):
         return None
     members = cast("dict[str, Any]", function)
@@ -571,7 +571,9 @@ def _schemas(tools: dict[str, object]) -> dict[str, str | None]:
 
 
 def _properties(tools: dict[str, object]) -> dict[str, list[str]]:
-    """Return the names of all parameters of each tool. Omit tools without a schema, and tools that may have others."""
+    """Return the names of all parameters of each tool. Omit tools without a schema, and tools that may have other
+    parameters.
+    """
     made: dict[str, list[str]] = {}
     for name, given in tools.items():
         schema: Mapping[str, object] = cast("Mapping[str, object]", given) if isinstance(given, Mapping) else {}

@@ -146,7 +146,7 @@ def _converted(messages: Any, options: _Options, *, pending: bool) -> Conversion
     chained = stored and family == "responses" and constraints.get("stored_responses") is not False
     policy = options.policy
     if stored and not chained and policy.orphan_result == "synthesise":
-        policy = replace(policy, orphan_result="text")  # only the source's server has the calls
+        policy = replace(policy, orphan_result="text")  # only the source's server stores the calls
     context = Context(
         target=options.target,
         family=family,

@@ -123,7 +123,7 @@ def _is_schema(schema: Any) -> bool:
 
 
 def _parsed(schema: Any) -> Any:
-    """Return a schema that is written as text, as in Bedrock, as an object."""
+    """Return a schema as an object, even if the schema is written as text, as in Bedrock."""
     if not isinstance(schema, str):
         return schema
     try:

@@ -222,7 +222,7 @@ class _Checker:
                 self.add("tool_name", path, name)
             elif name in names:
                 self.add("tool_repeated", path, name)
-            names.add(name)  # also if the name does not fit, because `tool_choice` may contain it
+            names.add(name)  # even if the name is invalid, because `tool_choice` may contain the name
             if kind == "function" and schema is not None and self._is_unfit(schema):
                 self.add("tool_schema", path, name)
         if self.target == "bedrock-converse" and not count and self._has_calls():
@@ -300,7 +300,7 @@ class _Checker:
                 self.add("tool_choice_alone", ("tool_choice",))
 
     def anthropic(self) -> None:
-        """Check for blank stop sequences, and for the option of parallel calls without calls."""
+        """Check for blank stop sequences, and for an option about parallel calls next to the tool choice `none`."""
         for n, text in enumerate(listed(self.request.get("stop_sequences"))):
             if isinstance(text, str) and not text.strip():
                 self.add("option_form", ("stop_sequences", str(n)), "a blank stop sequence")
@@ -539,7 +539,7 @@ class _Checker:
                     waiting.append((member, (*at_value, name)))
 
     def responses(self) -> None:
-        """Report a second reference to earlier turns, and a request with `store: false` that does not ask for its
+        """Report a second reference to earlier turns, and a request with `store: false` that does not ask for encrypted
         reasoning.
         """
         request = self.request
@@ -553,7 +553,7 @@ class _Checker:
 
 
 def _parsed(schema: Any) -> Any:
-    """Return a schema that is written as text."""
+    """Return the parsed form of a schema that is written as text."""
     try:
         return json.loads(schema)
     except (TypeError, ValueError, RecursionError):

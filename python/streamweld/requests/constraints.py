@@ -100,9 +100,9 @@ def _effort(context: RequestContext, made: dict[str, Any], path: str) -> None:
 
 
 def _json_word(context: RequestContext, made: dict[str, Any]) -> None:
-    """Add a system message that asks for JSON, if the API requires that word in the messages.
+    """Add a system message that asks for JSON, if the API requires the word JSON in the messages.
 
-    It comes after the system prompt, so that the rest of the conversation keeps its place behind it.
+    The message is inserted directly after the system prompt, so that the order of the conversation does not change.
     """
     if context.profile.name not in spec("json_word")["gateways"].get(context.target, ()):
         return
@@ -131,7 +131,7 @@ def _texts(message: Json) -> list[str]:
 
 
 def _no_choice(context: RequestContext, made: dict[str, Any]) -> None:
-    """Remove the option for parallel calls from the tool choice `none`, which does not have it."""
+    """Remove the option for parallel calls from the tool choice `none`, which does not accept that option."""
     choice = object_of(made.get("tool_choice"))
     if choice.get("type") == "none" and "disable_parallel_tool_use" in choice:
         remove(made, "tool_choice.disable_parallel_tool_use")

@@ -71,7 +71,7 @@ class RequestContext:
         return found
 
     def place(self, path: Path) -> str:
-        """Return the JSON pointer in the caller's request of a member of `request`."""
+        """Return the JSON pointer that a member of `request` has in the caller's request."""
         return pointer(before(path, self.moved))
 
     def existing_place(self, path: Path) -> str:

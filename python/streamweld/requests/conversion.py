@@ -190,7 +190,7 @@ def _translated(context: RequestContext, payload: Json, names: Names) -> dict[st
     constraints.include(context, made)
     options.translate(context, made, tools=bool(kept))
     answer_format.translate(answer_format.read(context), context, made)
-    constraints.require(context, made)  # before thinking, because max_tokens limits the thinking budget
+    constraints.require(context, made)  # runs before `thinking`, because max_tokens limits the thinking budget
     thinking.translate(thinking.read(context), context, made)
     context.unused()
     return made

@@ -105,7 +105,7 @@ class Option:
         return form is None or form_of(form).fits(text)
 
     def fits_entry(self, name: object, value: object, target: str) -> bool:
-        """Return whether the target accepts the key and the value of an entry of an object."""
+        """Return whether the target accepts the key and the value of an object's entry."""
         rows = self.entries.get(target)
         if rows is None:
             return True

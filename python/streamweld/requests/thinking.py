@@ -104,7 +104,8 @@ def read(context: RequestContext) -> Thinking | None:
 
 
 def _provider_paths(context: RequestContext) -> tuple[str, ...]:
-    """Return the paths of the options of the provider that the target prefers, otherwise of the first that has any.
+    """Return the paths of one provider's options: the provider that the target prefers, or else the first that has any
+    options.
 
     The options of other providers do not concern the target, and are recorded as losses.
     """
@@ -202,8 +203,8 @@ def _default_on(found: Thinking, context: RequestContext) -> None:
 def _hidden(found: Thinking, context: RequestContext, *, always_shown: bool = False) -> None:
     """Record a request for the reasoning text as a loss, because the target has no such option.
 
-    `always_shown`: whether the target always sends the text. If the target does, a request to omit the text is also
-    recorded as a loss.
+    `always_shown`: whether the target always sends the text. If the target always sends the text, a request to omit the
+    text is also recorded as a loss.
     """
     if found.shown:
         context.lose(
@@ -218,7 +219,7 @@ def _hidden(found: Thinking, context: RequestContext, *, always_shown: bool = Fa
 def _words(context: RequestContext) -> Mapping[str, str]:
     """Return the gateway's names for reasoning efforts, keyed by streamweld's names.
 
-    Without a gateway, these are the target's names.
+    Without a gateway, return the target's names.
     """
     own: Mapping[str, str] | None = context.facts.get("efforts")
     sent: Mapping[str, str] = spec("thinking")["sent"][context.target] if own is None else own

@@ -161,7 +161,7 @@ def _sent_type(tool: Tool) -> str:
 def write(tools: Sequence[Tool], context: RequestContext, names: Names, made: dict[str, Any]) -> Sequence[Tool]:
     """Write the accepted tools into `made`, the request for the target, and return those that are in its list of tools.
 
-    The search of Chat Completions is not in the list, so a choice of tools does not concern it.
+    In Chat Completions, web search is an option and not in the list, so a tool choice does not affect it.
     """
     named = [replace(tool, name=names.fit(tool.name, tool.path)) if tool.name else tool for tool in tools]
     match context.target:
@@ -375,7 +375,7 @@ def _of_ai_sdk_tool(raw: Json, path: Path) -> Tool:
 
 
 def _with_mark(tool: Tool) -> Tool:
-    """Return the tool with the mark of a cached prefix in its provider options as a member."""
+    """Return the tool. A cache mark in its provider options becomes the member `cache_control`."""
     found = cache_mark(tool.extra.get("providerOptions"))
     if found is None:
         return tool
@@ -512,7 +512,7 @@ def _hosted(tool: Tool, target: str) -> Any:
 
 
 def _has_hosted(tool: Tool, context: RequestContext) -> bool:
-    """Return whether the target, and the model of the request, has the hosted tool."""
+    """Return whether the target and the model of the request support the hosted tool."""
     row = _hosted(tool, context.target)
     model = context.request.get(MODEL.get(context.source, "model"))
     return row is not None and ("models" not in row or re.search(row["models"], str(model)) is not None)
@@ -572,8 +572,8 @@ def _schema(tool: Tool, context: RequestContext) -> Any:
 def fit_strict(schema: Any, tool: Tool, context: RequestContext) -> Any:
     """Return the schema of a tool with `strict: true`, with the changes that the gateway requires in strict mode.
 
-    None if strict mode does not accept the schema, which is recorded as the loss of `strict`. Then the schema stays as
-    it is, because the model can follow it without strict mode.
+    If strict mode does not accept the schema, return None and record the loss of `strict`. The tool then keeps its
+    schema, because the model can follow the schema without strict mode.
     """
     subset = strict_schemas.subset_of(context)
     if subset is None:
@@ -596,7 +596,7 @@ def _schema_place(tool: Tool) -> Path:
 
 
 def _strict(tool: Tool, schema: Any, context: RequestContext) -> tuple[Any, bool | None]:
-    """Return the schema and `strict`, both as the target accepts them.
+    """Return the schema and the value of `strict`, in a form that the target accepts.
 
     The Responses API is strict by default if the schema fits, so a tool from that API stays strict even without
     `strict`.
@@ -641,7 +641,7 @@ def _to_chat(tool: Tool, context: RequestContext) -> dict[str, Any]:
 
 
 def _search_to_chat(searches: Sequence[Tool], context: RequestContext) -> dict[str, Any]:
-    """Return the search options of Chat Completions, which exist only once."""
+    """Return the search options of Chat Completions, which accepts only one search."""
     for tool in searches[1:]:
         _lost(tool, context, "the target accepts one search")
     made = _carried(searches[0], "openai-chat", {}, context)

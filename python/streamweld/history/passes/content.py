@@ -204,7 +204,7 @@ def _content(
 
 
 def _text_within(part: Opaque) -> str:
-    """Return the text of Anthropic's search result, or of its document that consists of blocks."""
+    """Return the text of an Anthropic search result, or of an Anthropic document that consists of blocks."""
     raw = members_of(part.raw)
     if part.dialect != "anthropic" or part.kind not in ("search_result", "document"):
         return ""

@@ -89,7 +89,7 @@ def detect(items: Sequence[Any], payload: Mapping[str, Any] | None, family: str)
             return found
         roles.add(str(message.get("role")))
         cached = cached or _is_cached(message)
-    if cached and roles <= _PLAIN["anthropic"]:  # other APIs also accept these, but Anthropic is the most likely
+    if cached and roles <= _PLAIN["anthropic"]:  # other APIs accept these members too, but Anthropic is the most likely
         return "anthropic"
     if payload is not None and "system" in payload:
         blocks: Any = payload["system"]

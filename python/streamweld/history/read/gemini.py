@@ -166,7 +166,7 @@ def _with_media(answer: Json, path: Path) -> dict[str, Any]:
         part = _part(as_mapping(raw, at), within, at, None)
         if isinstance(part, Media) and part.data is None:
             # A file of Gemini's Files API. Clients of other providers would try to download the file and fail, because
-            # this requires the user's Gemini key.
+            # the download requires the user's Gemini key.
             part = Opaque(*locate(within, at, raw), kind="fileData", dialect=DIALECT)
         parts.append(part)
     kept = [part for part in parts if isinstance(part, Text | Media | Opaque)]

@@ -168,7 +168,7 @@ class Writer:
     def arguments_object(self, call: Call) -> dict[str, Any] | None:
         """Return the arguments as an object, or None if they are not a JSON object.
 
-        Records repeated keys as a loss, and lone surrogates that are written as escapes as an edit.
+        Records a loss for repeated keys, and an edit for lone surrogates that are written as escapes.
         """
         value, text = arguments_object(call), call.arguments
         # Most argument texts have exactly one colon per key. Only argument texts with more colons have to be checked

@@ -1,7 +1,7 @@
 """Write Gemini contents.
 
-Every function response contains the name of its function. Gemini pairs function responses that have no id with the
-calls by order.
+Every function response contains the name of its function. Gemini pairs function responses without an id with the calls
+in order.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _parts(parts: Sequence[Part], writer: Writer, names: OpenCalls[str]) -> list
 
 
 def _nested(result: Result, writer: Writer) -> list[Media]:
-    """Return the media of a result that the response of the function can contain, which requires Gemini 3.
+    """Return the media of a result that the function response can contain. Only Gemini 3 and newer accept media there.
 
     https://ai.google.dev/gemini-api/docs/function-calling (multimodal function responses)
     """

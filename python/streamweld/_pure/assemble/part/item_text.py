@@ -139,7 +139,7 @@ def repeat_part(item: Item, one: ItemPart, index: int | None, text: str | None) 
     if item.open != one.part.open or not one.length or other_index or other_text:
         return False
     one.repeated, item.repeats = 0, True
-    one.joiner.held = ""  # the half of a character is sent again, too
+    one.joiner.held = ""  # the event also repeats the held half of a character
     return True
 
 

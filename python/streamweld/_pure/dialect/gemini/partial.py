@@ -54,7 +54,7 @@ class _Open:
 
 
 class PartialArguments:
-    """The arguments of one call. Its methods return the next piece of the JSON text."""
+    """The arguments of one call. The methods return the next piece of the JSON text."""
 
     __slots__ = ("_begun", "_broken", "_open", "_string")
 

@@ -508,8 +508,7 @@ class _ChoiceText:
         if done is None:
             return
         ends = [block.start - part.start for block in blocks] + [len(done.text)]
-        # Strip the end-of-turn tokens from a part without a block, too, because the part follows a block of another
-        # part.
+        # A part without a block follows a part with one, so the end-of-turn tokens at its start are stripped as well.
         begin = 0 if blocks or part.shown else self._after_ends(done.text, 0)
         made = [self._first(part, pieces, done, begin, ends[0])]
         for block, end in zip(blocks, ends[1:], strict=True):

@@ -466,8 +466,8 @@ fn fragment<'a>(
 }
 
 /// Returns the member that a gateway sends in place of `arguments`. Only an object or a string is accepted as the
-/// value. `is_wrapped`: true if the members belong to a `function` or `custom` object. In any other object, a string in
-/// `input` is not accepted, because the string belongs to a free-form tool.
+/// value. `is_wrapped`: true if the members belong to a `function` or `custom` object. Outside these objects, a string in
+/// `input` is rejected: it is the input of a free-form tool.
 fn arguments_member<'a>(members: &[Member<'a>], is_wrapped: bool) -> Option<Member<'a>> {
     OTHER_ARGUMENTS.iter().find_map(|name| {
         let may_be_text = is_wrapped || *name != "input";

@@ -49,7 +49,7 @@ class OwnMembers:
             (self._finish if finishes else self._unwritten)[content.choice] = own, delta
 
     def _indexed(self, choice: int, members: Raw) -> Raw:
-        """Return those members of a delta that can be written, with indexes in their lists."""
+        """Return the members of a delta that can be written. In their lists, elements without an `index` get one."""
         lists = self._lists.setdefault(choice, ListIndexes())
         self._lossy.discard(choice)
         made: Raw = {}

@@ -72,7 +72,7 @@ struct OwnMembers {
 }
 
 impl OwnMembers {
-    /// Returns the members of a delta, with indexes in their lists. Members that cannot be written are removed.
+    /// Returns the members of a delta that can be written. In their lists, elements without an `index` get one.
     fn indexed(&mut self, members: ExtraMembers) -> ExtraMembers {
         let mut out = ExtraMembers::new();
         for (name, value) in members {

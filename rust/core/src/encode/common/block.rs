@@ -30,9 +30,9 @@ pub(crate) struct Block {
     pub(crate) metadata_written: bool,
     /// True if nothing of the call is written until the call is complete.
     pub(crate) held: bool,
-    /// The text of the block that has already been written.
+    /// The part of the block's text that has already been written.
     pub(crate) out: String,
-    /// The text of the block that has not been written yet.
+    /// The part of the block's text that has not been written yet.
     pub(crate) waits: String,
     /// True if the block is in the queue.
     pub(crate) queued: bool,

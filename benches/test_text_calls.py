@@ -141,6 +141,7 @@ def _read_all(
     return [reader(reads) for reads in streams]
 
 
+@pytest.mark.timeout(1800)  # Valgrind runs the code 50 times slower
 @pytest.mark.skipif(VALGRIND is None, reason="valgrind is not installed")
 def test_instructions(capsys: pytest.CaptureFixture[str]) -> None:
     lines = ["| | one event per read | 16 KiB |", "| --- | --: | --: |"]

@@ -381,7 +381,7 @@ _RESOLVED: Final = 64  # maximum number of cached pairs of policy and limits
 _SHARED_TOOLS: Final = 32  # maximum number of cached lists of tools
 _SHARED_BYTES: Final = 1 << 17  # maximum size of one of these lists in bytes, so that the cache stays small
 _ANY_SCHEMA: Final = json.JSONEncoder(ensure_ascii=False, default=dict)
-_PLAIN_SCHEMA: Final = json.JSONEncoder(ensure_ascii=False)
+_PLAIN_SCHEMA: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False)  # `marshal` cannot write a cycle
 _MARSHAL_VERSION: Final = 2  # with a later version, the bytes of equal values differ if their reference counts differ
 
 

@@ -412,7 +412,7 @@ class _ChoiceText:
             self._scanner.turn_off()
             self._let_go()
         self._part, self._latest = part, part.number
-        self._scanner.begin_part(part.number)
+        self._scanner.begin_part(part.number, is_reasoning=isinstance(part.opening, ReasoningStarted))
         if part.start == _NO_TEXT:
             part.start = self._scanner.total
 

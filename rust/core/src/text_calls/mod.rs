@@ -15,3 +15,4 @@ pub(crate) mod reading;
 pub(crate) mod scanner;
 pub(crate) mod settings;
 pub(crate) mod values;
+pub(crate) mod words;

@@ -4,12 +4,12 @@ use crate::text_calls::byte_set::ByteSet;
 use crate::text_calls::entry::Entry;
 use crate::text_calls::family::Family;
 use crate::text_calls::family::Tier;
-use crate::text_calls::layout::Message;
-use crate::text_calls::layout::Words;
 use crate::text_calls::marker_tree::Beginning;
 use crate::text_calls::marker_tree::Kinds;
 use crate::text_calls::marker_tree::MarkerTree;
 use crate::text_calls::reading::is_indent;
+use crate::text_calls::words::Message;
+use crate::text_calls::words::Words;
 use serde_json::Value;
 
 /// Whether blocks are only reported or are promoted to calls.

@@ -471,7 +471,7 @@ impl TextCalls {
         choice.scanner.advance(&context, true);
         let wanted = choice.scanner.pending.iter();
         let wanted: usize = wanted.map(|block| block.calls.len()).sum();
-        if !matches!(reason, "stop" | "tool_calls" | "other") {
+        if !matches!(reason, "stop" | "tool_calls") {
             choice.refuse_pending(Refusal::Finish);
         } else if wanted > 0 && !self.has_room(out, wanted) {
             self.at(index).0.refuse_pending(Refusal::Limit);

@@ -123,6 +123,8 @@ struct Choice {
     /// The parts that replace each part, keyed by part number.
     shown: HashMap<u32, Vec<Shown>>,
     has_promoted: bool,
+    /// True if the choice contains the text of a refusal. None of its calls in text is promoted.
+    has_refusal: bool,
 }
 
 /// Name and arguments of a structured call, as sent.
@@ -224,6 +226,13 @@ impl TextCalls {
     /// Returns true if any text is held back.
     pub(crate) fn holds(&self) -> bool {
         self.choices.iter().any(|choice| !choice.parts.is_empty())
+    }
+
+    fn note_refusal(&mut self, choice: i32, text: &str) {
+        if !text.is_empty() {
+            let (choice, _) = self.at(choice);
+            choice.has_refusal = true;
+        }
     }
 
     fn reads(&self, kind: DeltaKind) -> bool {
@@ -473,6 +482,8 @@ impl TextCalls {
         let wanted: usize = wanted.map(|block| block.calls.len()).sum();
         if !matches!(reason, "stop" | "tool_calls") {
             choice.refuse_pending(Refusal::Finish);
+        } else if choice.has_refusal {
+            choice.refuse_pending(Refusal::Declined);
         } else if wanted > 0 && !self.has_room(out, wanted) {
             self.at(index).0.refuse_pending(Refusal::Limit);
         }
@@ -1133,6 +1144,10 @@ impl TextCalls {
                 });
                 out.emit(event);
             }
+            Event::RefusalDelta(refusal) | Event::RefusalDone(refusal) => {
+                self.note_refusal(refusal.choice, refusal.text);
+                out.emit(event);
+            }
             Event::Finished { choice, .. } => self.finished(out, choice, event),
             Event::UpstreamError { .. } => {
                 self.end(out);
@@ -1159,6 +1174,10 @@ impl TextCalls {
             Event::TextDone { choice, .. } | Event::Finished { choice, .. } => {
                 let choice = self.choices.find(*choice);
                 choice.is_none_or(|it| !it.has_promoted && it.is_clear(&self.settings))
+            }
+            Event::RefusalDelta(refusal) | Event::RefusalDone(refusal) => {
+                let choice = self.choices.find(refusal.choice);
+                refusal.text.is_empty() || choice.is_some_and(|it| it.has_refusal)
             }
             Event::TextStarted(_)
             | Event::TextDelta(_)
@@ -1204,6 +1223,9 @@ impl EventFilter for TextCalls {
     }
 
     fn passes_row_unchanged(&mut self, deltas: &Deltas<'_>) -> bool {
+        if deltas.kind == DeltaKind::Refusal {
+            self.note_refusal(deltas.choice, deltas.texts);
+        }
         if !self.reads(deltas.kind) {
             return true;
         }

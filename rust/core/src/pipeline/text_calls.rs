@@ -295,7 +295,7 @@ impl TextCalls {
         delta: &Delta<'_>,
     ) {
         self.count_single();
-        if self.opens_unmarked(out, event, delta) {
+        if channel == Channel::Text && self.opens_unmarked(out, event, delta) {
             return;
         }
         self.read(out, channel, event, delta);
@@ -341,7 +341,7 @@ impl TextCalls {
     ) {
         let promotes = self.settings.mode == Mode::Promote;
         let (choice, context) = self.at(delta.choice);
-        choice.turn_to(out, delta.part, &context);
+        choice.turn_to(out, channel, delta.part, &context);
         if choice.empty == Some(delta.part) {
             choice.empty = None;
         } else {
@@ -737,7 +737,13 @@ impl Choice {
 
     /// Switches to the part that the next text belongs to. If that is an earlier part, scanning of this choice ends,
     /// because the position within the line is unknown.
-    fn turn_to(&mut self, out: &mut Output<'_>, part: u32, context: &Context<'_>) {
+    fn turn_to(
+        &mut self,
+        out: &mut Output<'_>,
+        channel: Channel,
+        part: u32,
+        context: &Context<'_>,
+    ) {
         let before = self.current.replace(part);
         if before == Some(part) {
             return;
@@ -749,7 +755,8 @@ impl Choice {
             self.report_refused(out);
             self.let_go(out);
         }
-        self.scanner.start_part(part, context.settings);
+        let in_text = channel == Channel::Text;
+        self.scanner.start_part(part, in_text, context.settings);
     }
 
     /// Releases everything that is held back, without changes.

@@ -1,59 +1,123 @@
 //! Finds the literals that change the meaning of text: reasoning tags, quoting elements, messages and code marks.
 
 use crate::text_calls::byte_set::ByteSet;
+use crate::text_calls::code::FENCE;
+use crate::text_calls::marks::Marks;
+use crate::text_calls::open::Following;
+use crate::text_calls::open::Open;
+use crate::text_calls::open::Turn;
+use crate::text_calls::open::begins;
+use crate::text_calls::open::begins_element;
+use crate::text_calls::open::continues_name;
+use crate::text_calls::open::is_element;
+use crate::text_calls::open::starts_with_ignoring_case;
 use crate::text_calls::reading::is_blank;
-
-/// Minimum number of backticks or tildes in a fence.
-pub(crate) const FENCE: usize = 3;
 
 /// A lower-case literal that changes the meaning of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tag {
     pub text: String,
-    pub kind: TagKind,
+    kind: TagKind,
 }
 
+/// What a tag opens or ends. Each `closer` is in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum TagKind {
-    Opener(Closer),
-    /// `<name`, which matches only if the name of the tag ends there.
-    Element(Closer),
-    /// The opener of a message, which matches unless the role of the model follows.
-    Message {
-        /// The tag followed by the role of the model.
-        own: String,
-        closer: Closer,
+enum TagKind {
+    Reasoning {
+        closer: String,
     },
     ReasoningCloser,
+    Section {
+        closer: String,
+    },
+    /// `<name`, which matches only if the name of the tag ends there.
+    Element {
+        closer: String,
+    },
+    /// The opener of a message, which matches unless the role of the model follows. `own`: the role of the model. If
+    /// it is `None`, the opener itself names another role.
+    Message {
+        own: Option<String>,
+        closer: String,
+    },
 }
 
 impl Tag {
-    /// Returns the closer of what the tag opens, or `None` if the tag ends reasoning.
-    pub fn closer(&self) -> Option<&Closer> {
+    /// Returns what the tag opens, or `None` if the tag ends reasoning.
+    pub fn opens(&self) -> Option<Open> {
         match &self.kind {
-            TagKind::Opener(closer)
-            | TagKind::Element(closer)
-            | TagKind::Message { closer, .. } => Some(closer),
+            TagKind::Reasoning { closer } => Some(Open::Reasoning {
+                closer: closer.clone(),
+            }),
             TagKind::ReasoningCloser => None,
+            TagKind::Section { closer } => Some(Open::Section {
+                closer: closer.clone(),
+            }),
+            TagKind::Element { closer } => Some(Open::Element {
+                opener: self.text.clone(),
+                closer: closer.clone(),
+                depth: 1,
+            }),
+            TagKind::Message { closer, .. } => Some(Open::Turn(Turn::new(closer.clone()))),
         }
+    }
+
+    /// Returns true if the tag begins or ends reasoning.
+    pub fn is_reasoning(&self) -> bool {
+        matches!(
+            self.kind,
+            TagKind::Reasoning { .. } | TagKind::ReasoningCloser
+        )
+    }
+
+    pub fn is_opener(&self) -> bool {
+        self.kind != TagKind::ReasoningCloser
     }
 
     /// Number of bytes needed to determine whether a text begins with the tag.
     fn longest(&self) -> usize {
+        let role = match &self.kind {
+            TagKind::Message { own: Some(own), .. } => own.len(),
+            _ => 0,
+        };
+        self.text.len() + role + 1
+    }
+
+    /// Returns true if the text may turn out to begin with the tag, because more text follows.
+    fn may_begin(&self, text: &str) -> bool {
         match &self.kind {
-            TagKind::Message { own, .. } => own.len(),
-            TagKind::Opener(_) | TagKind::Element(_) | TagKind::ReasoningCloser => {
-                self.text.len() + 1
+            TagKind::Element { .. } => begins_element(&self.text, text),
+            TagKind::Message { own: Some(own), .. } => {
+                let role = strip_prefix_ignoring_case(text, &self.text);
+                let begins_role = |role: &str| starts_with_ignoring_case(own, role);
+                begins(&self.text, text) || role.is_some_and(begins_role)
             }
+            _ => begins(&self.text, text),
+        }
+    }
+
+    /// Returns true if the text, which begins with the literal of the tag, has the meaning of the tag.
+    fn matches(&self, text: &str, following: Following) -> bool {
+        match &self.kind {
+            TagKind::Element { .. } => is_element(&self.text, text, following),
+            TagKind::Message { own: Some(own), .. } => {
+                let role = text.get(self.text.len()..).unwrap_or_default();
+                let after = strip_prefix_ignoring_case(role, own);
+                // A longer name is another role.
+                let is_own = |after: &str| {
+                    let next = after.chars().next().or(following.character());
+                    !next.is_some_and(continues_name)
+                };
+                !after.is_some_and(is_own)
+            }
+            _ => true,
         }
     }
 }
 
-/// The literal that ends reasoning, a quoting element, a message, or a comment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Closer {
-    pub text: String,
-    pub is_reasoning: bool,
+fn strip_prefix_ignoring_case<'t>(text: &'t str, word: &str) -> Option<&'t str> {
+    let is_start = starts_with_ignoring_case(text, word);
+    text.get(word.len()..).filter(|_| is_start)
 }
 
 /// The tokens around a message of another role.
@@ -66,7 +130,20 @@ pub(crate) struct Message {
     pub closer: String,
 }
 
-/// Literals that change the meaning of text: reasoning tags, quoting elements and comments.
+/// The lists of the table that describe quoted text.
+#[derive(Debug, Default)]
+pub(crate) struct Lists {
+    /// The openers and closers of reasoning in text.
+    pub reasoning: Vec<[String; 2]>,
+    pub messages: Vec<Message>,
+    /// The names of quoting elements.
+    pub quoting: Vec<String>,
+    /// The openers and closers of sections.
+    pub sections: Vec<[String; 2]>,
+    pub marks: Marks,
+}
+
+/// Literals and marks that change the meaning of text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Words {
     /// The tags, longest first.
@@ -76,7 +153,8 @@ pub(crate) struct Words {
     by_second: Vec<Vec<usize>>,
     /// First bytes of the tags, and the bytes that have a meaning in Markdown.
     firsts: ByteSet,
-    longest: usize,
+    pub longest: usize,
+    pub marks: Marks,
     /// Call markers, except those of markerless families.
     markers: Vec<String>,
     /// First bytes of the markers.
@@ -86,18 +164,8 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// Creates the tables. `reasoning`: the openers and closers of reasoning in text. `quoting`: the names of quoting
-    /// elements. `markers`: the markers of calls.
-    pub fn new(
-        reasoning: &[[String; 2]],
-        messages: &[Message],
-        quoting: &[String],
-        markers: Vec<String>,
-    ) -> Words {
-        let closer = |text: &str, is_reasoning| Closer {
-            text: text.to_ascii_lowercase(),
-            is_reasoning,
-        };
+    /// Creates the tables. `markers`: the markers of calls.
+    pub fn new(lists: Lists, markers: Vec<String>) -> Words {
         let mut tags = Vec::new();
         let mut add = |text: &str, kind: TagKind| {
             let text = text.to_ascii_lowercase();
@@ -105,33 +173,33 @@ impl Words {
                 tags.push(Tag { text, kind });
             }
         };
-        for [open, close] in reasoning {
-            add(open, TagKind::Opener(closer(close, true)));
+        for [open, close] in &lists.reasoning {
+            let closer = close.to_ascii_lowercase();
+            add(open, TagKind::Reasoning { closer });
         }
-        for [_, close] in reasoning {
+        for [_, close] in &lists.reasoning {
             add(close, TagKind::ReasoningCloser);
         }
-        for message in messages {
-            let closer = closer(&message.closer, false);
-            let kind = match &message.role {
-                Some(role) => TagKind::Message {
-                    own: format!("{}{role}", message.opener).to_ascii_lowercase(),
-                    closer,
-                },
-                None => TagKind::Opener(closer),
-            };
-            add(&message.opener, kind);
+        for message in &lists.messages {
+            let own = message.role.as_deref().map(str::to_ascii_lowercase);
+            let closer = message.closer.to_ascii_lowercase();
+            add(&message.opener, TagKind::Message { own, closer });
         }
-        for name in quoting {
-            let close = closer(&format!("</{name}>"), false);
-            add(&format!("<{name}"), TagKind::Element(close));
+        for name in &lists.quoting {
+            let closer = format!("</{name}>").to_ascii_lowercase();
+            add(&format!("<{name}"), TagKind::Element { closer });
         }
-        add("<!--", TagKind::Opener(closer("-->", false)));
+        for [open, close] in &lists.sections {
+            let closer = close.to_ascii_lowercase();
+            add(open, TagKind::Section { closer });
+        }
         tags.sort_by(|one, other| {
             let by_length = other.text.len().cmp(&one.text.len());
             by_length.then_with(|| one.text.cmp(&other.text))
         });
-        let mut firsts: Vec<u8> = b"`~|".to_vec();
+        let mut firsts: Vec<u8> = b"`~".to_vec();
+        let table = lists.marks.table.iter();
+        firsts.extend(table.filter_map(|mark| mark.to_string().bytes().next()));
         firsts.extend(tags.iter().filter_map(|tag| tag.text.bytes().next()));
         let mut by_second = vec![Vec::new(); usize::from(u8::MAX) + 1];
         for (position, tag) in tags.iter().enumerate() {
@@ -157,6 +225,7 @@ impl Words {
                     .collect(),
             ),
             markers,
+            marks: lists.marks,
         }
     }
 
@@ -192,99 +261,77 @@ impl Words {
             .filter_map(|position| self.tags.get(*position))
     }
 
-    /// Returns the tag at the beginning of the text, if there is one.
-    fn tag(&self, text: &str) -> Option<&Tag> {
-        self.with_second(*text.as_bytes().get(1)?).find(|tag| {
-            let Some((head, tail)) = text.split_at_checked(tag.text.len()) else {
-                return false;
-            };
-            let ends = |c: char| matches!(c, ' ' | '\t' | '\r' | '/' | '>');
-            head.eq_ignore_ascii_case(&tag.text)
-                && match &tag.kind {
-                    TagKind::Element(_) => tail.chars().next().is_none_or(ends),
-                    TagKind::Message { own, .. } => {
-                        let start = text.get(..own.len());
-                        !start.is_some_and(|start| start.eq_ignore_ascii_case(own))
-                    }
-                    TagKind::Opener(_) | TagKind::ReasoningCloser => true,
-                }
+    /// Returns the tag at the beginning of the text, if there is one. `following`: what follows the text.
+    pub fn tag(&self, text: &str, following: Following) -> Option<&Tag> {
+        self.with_second(*text.as_bytes().get(1)?)
+            .find(|tag| starts_with_ignoring_case(text, &tag.text) && tag.matches(text, following))
+    }
+
+    /// Returns true if the text may turn out to begin with a tag, because more text follows.
+    pub fn may_begin(&self, text: &str) -> bool {
+        match text.as_bytes().get(1) {
+            Some(second) => self.with_second(*second).any(|tag| tag.may_begin(text)),
+            None => self.tags.iter().any(|tag| tag.may_begin(text)),
+        }
+    }
+
+    /// Returns true if the text is the beginning of an opener, but not an entire one.
+    pub fn begins_opener(&self, text: &str) -> bool {
+        let mut tags = self.tags.iter();
+        tags.any(|tag| tag.is_opener() && begins(&tag.text, text))
+    }
+
+    /// Returns true if the text is the opener of a message, and the character after the text may continue the role of
+    /// the model.
+    pub fn may_continue_role(&self, text: &str, next: char) -> bool {
+        self.tags.iter().any(|tag| match &tag.kind {
+            TagKind::Message { own: Some(own), .. } => {
+                let role = strip_prefix_ignoring_case(text, &tag.text);
+                let rest = role.and_then(|role| strip_prefix_ignoring_case(own, role));
+                rest.is_some_and(|rest| rest.starts_with(next.to_ascii_lowercase()))
+            }
+            _ => false,
+        })
+    }
+
+    /// Returns true if the text is the opener of a message, possibly with the beginning of the model's role.
+    pub fn is_message(&self, text: &str) -> bool {
+        self.tags.iter().any(|tag| match &tag.kind {
+            TagKind::Message { own: Some(_), .. } => starts_with_ignoring_case(text, &tag.text),
+            _ => false,
         })
     }
 
     /// Returns the offset from which the rest of the text may turn out to be a tag, a run of backticks, or `|>`.
     ///
     /// Returns the text's length if there is no such offset.
-    pub fn settled(&self, text: &str, at: usize, closer: Option<&Closer>) -> usize {
-        let longest = closer.map_or(self.longest, |closer| closer.text.len());
-        let from = (text.len() + 1).saturating_sub(longest).max(at);
-        let bytes = text.as_bytes();
-        let is_first = |byte: u8| match closer {
-            Some(closer) => closer.text.bytes().next() == Some(byte.to_ascii_lowercase()),
-            None => self.firsts.has(byte.to_ascii_lowercase()),
-        };
-        let may_go_on = |position: &usize| {
-            if !bytes.get(*position).copied().is_some_and(is_first) {
-                return false;
-            }
-            let remaining = text.get(*position..).unwrap_or_default();
-            let begins = |word: &str| {
-                let head = word
-                    .get(..remaining.len())
-                    .filter(|_| remaining.len() < word.len());
-                head.is_some_and(|head| head.eq_ignore_ascii_case(remaining))
-            };
-            let is_name = |tag: &Tag| match &tag.kind {
-                TagKind::Element(_) => remaining.eq_ignore_ascii_case(&tag.text),
-                TagKind::Message { own, .. } => begins(own),
-                TagKind::Opener(_) | TagKind::ReasoningCloser => false,
-            };
-            match closer {
-                Some(closer) => begins(&closer.text),
-                None => match remaining.as_bytes().get(1) {
-                    Some(second) => self
-                        .with_second(*second)
-                        .any(|tag| begins(&tag.text) || is_name(tag)),
-                    None => self
-                        .tags
-                        .iter()
-                        .any(|tag| begins(&tag.text) || is_name(tag)),
-                },
-            }
-        };
-        let run = || {
-            let before = match text.strip_suffix('|') {
-                Some(before) => before,
-                None => text.trim_end_matches(['`', '~']),
-            };
-            before.len().max(at)
-        };
-        let whole = || closer.map_or_else(run, |_| text.len());
-        (from..text.len()).find(may_go_on).unwrap_or_else(whole)
-    }
-
-    /// Returns true if the next character decides how the unread text at the end (`tail`) must be read.
-    pub fn is_settled_by(&self, tail: &str, next: char) -> bool {
-        if tail.bytes().all(|byte| byte == b'`') {
-            return next != '`';
+    pub fn settled(&self, text: &str, following: Following) -> usize {
+        if following != Following::Unknown {
+            return text.len();
         }
-        self.tags.iter().any(|tag| match &tag.kind {
-            TagKind::Message { own, .. } if tail.eq_ignore_ascii_case(&tag.text) => {
-                let role = own.get(tag.text.len()..).unwrap_or_default();
-                !role.starts_with(next.to_ascii_lowercase())
-            }
-            _ => false,
-        })
+        let from = (text.len() + 1).saturating_sub(self.longest);
+        let bytes = text.as_bytes();
+        let may_begin = |position: &usize| {
+            let byte = bytes.get(*position).map(u8::to_ascii_lowercase);
+            let remaining = text.get(*position..).unwrap_or_default();
+            byte.is_some_and(|byte| self.firsts.has(byte)) && self.may_begin(remaining)
+        };
+        let run = || match text.strip_suffix(|last| self.marks.table.contains(&last)) {
+            Some(before) => before.len(),
+            None => text.trim_end_matches(['`', '~']).len(),
+        };
+        (from..text.len()).find(may_begin).unwrap_or_else(run)
     }
 
-    /// Returns the next literal with a meaning (`Mark`) that begins in the range, and its offset.
+    /// Returns the next literal with a meaning (`Mark`) that begins before `end`, and its offset.
     pub fn next_mark<'w>(
         &'w self,
         piece: &str,
-        at: usize,
         end: usize,
+        following: Following,
     ) -> Option<(usize, Mark<'w>)> {
         let bytes = piece.as_bytes().get(..end)?;
-        let mut at = at;
+        let mut at = 0;
         loop {
             let remaining = bytes.get(at..)?;
             at += remaining.iter().position(|byte| self.firsts.has(*byte))?;
@@ -298,21 +345,21 @@ impl Words {
                     length if length >= FENCE => return Some((at, Mark::Tildes(length))),
                     length => at += length,
                 },
-                // The bar in a special token does not separate columns.
-                b'|' => {
-                    let before = at.checked_sub(1).and_then(|at| bytes.get(at));
-                    if before != Some(&b'<') && bytes.get(at + 1) != Some(&b'>') {
-                        return Some((at, Mark::Pipe));
-                    }
-                    at += 1;
-                }
                 _ => {
                     // Text after `end` may show that a name continues.
                     let remaining = piece.get(at..).unwrap_or_default();
-                    if let Some(tag) = self.tag(remaining) {
+                    if let Some(tag) = self.tag(remaining, following) {
                         return Some((at, Mark::Tag(tag)));
                     }
-                    at += 1;
+                    let next = remaining.chars().next().unwrap_or_default();
+                    let after = at + next.len_utf8();
+                    // The bar in a special token does not separate columns.
+                    let before = at.checked_sub(1).and_then(|at| bytes.get(at));
+                    let is_in_token = before == Some(&b'<') || bytes.get(after) == Some(&b'>');
+                    if self.marks.table.contains(&next) && !is_in_token {
+                        return Some((at, Mark::Table(next.len_utf8())));
+                    }
+                    at = after;
                 }
             }
         }
@@ -323,25 +370,16 @@ impl Words {
 pub(crate) enum Mark<'w> {
     Ticks(usize),
     Tildes(usize),
-    Pipe,
+    /// A mark between the cells of a table row, with its number of bytes.
+    Table(usize),
     Tag(&'w Tag),
 }
 
 impl Mark<'_> {
     pub fn length(&self) -> usize {
         match self {
-            Mark::Ticks(length) | Mark::Tildes(length) => *length,
-            Mark::Pipe => 1,
+            Mark::Ticks(length) | Mark::Tildes(length) | Mark::Table(length) => *length,
             Mark::Tag(tag) => tag.text.len(),
         }
     }
-}
-
-/// Returns the offset of a lower-case word in the text, ignoring ASCII case.
-pub(crate) fn find_ignoring_case(text: &str, word: &str) -> Option<usize> {
-    let first = word.bytes().next()?;
-    memchr::memchr2_iter(first, first.to_ascii_uppercase(), text.as_bytes()).find(|at| {
-        let here = text.as_bytes().get(*at..*at + word.len());
-        here.is_some_and(|here| here.eq_ignore_ascii_case(word.as_bytes()))
-    })
 }

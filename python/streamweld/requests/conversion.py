@@ -29,7 +29,7 @@ from streamweld.requests import (
 from streamweld.requests.context import RequestContext
 from streamweld.requests.names import Names
 from streamweld.requests.policy import RequestPolicy
-from streamweld.requests.tables import MODEL, object_of, spec
+from streamweld.requests.tables import MODEL, is_list, object_of, spec
 
 if TYPE_CHECKING:
     from streamweld._literals import Source, Target
@@ -171,9 +171,11 @@ def _history(context: RequestContext, provider: str | None) -> history.Conversio
 def _tools_of(context: RequestContext) -> Any:
     given = context.request
     if context.source == "bedrock-converse":
-        return object_of(given.get("toolConfig")).get("tools")
-    found = given.get("tools")
-    return found if found is not None else given.get("functions")
+        found = object_of(given.get("toolConfig")).get("tools")
+    else:
+        found = given.get("tools")
+        found = found if found is not None else given.get("functions")
+    return found if is_list(found) or isinstance(found, Mapping) else None
 
 
 def _translated(context: RequestContext, payload: Json, names: Names) -> dict[str, Any]:

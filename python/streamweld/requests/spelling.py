@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamweld.history.places import before
-from streamweld.history.read.detect import api_of_members, has_mark
+from streamweld.history.read.detect import api_of_members, has_mark, has_only_of_chat
 from streamweld.history.read.detect import detect as detect_messages
-from streamweld.requests.tables import is_list, object_of, spec
+from streamweld.requests.tables import is_list, listed, object_of
 
 if TYPE_CHECKING:
     from streamweld.history.places import Moved
@@ -50,13 +50,7 @@ def detect(request: Json, target: str) -> str:
     if (named := api_of_members(request)) is not None:
         return named
     plain = ("openai-chat", "mistral", "anthropic", "ai-sdk-model")
-    return target if target in plain and not _only_of_chat(request, target) else "openai-chat"
-
-
-def _only_of_chat(request: Json, target: str) -> bool:
-    """Return whether the request has members of Chat Completions that the target's API does not have."""
-    known = spec("known")
-    return not request.keys().isdisjoint({*known["openai-chat"]}.difference(known[target], spec("history")[target]))
+    return target if target in plain and not has_only_of_chat(request, target) else "openai-chat"
 
 
 def normal(request: Json, source: str, target: str) -> tuple[Json, Moved]:
@@ -130,10 +124,11 @@ def _camel_keys(value: Any, path: tuple[str, ...], moved: Moved, *, deep: bool) 
 def _ai_sdk(request: Json, moved: Moved) -> Json:
     """Convert the `system` and `prompt` options of `generateText` to messages."""
     system, prompt = request.get("system"), request.get("prompt")
-    if not isinstance(system, str) and not isinstance(prompt, str):
+    given = request.get("messages")
+    if not (isinstance(system, str) or isinstance(prompt, str)) or not (given is None or is_list(given)):
         return request
     made = {name: value for name, value in request.items() if name not in ("system", "prompt")}
-    messages = list(cast("Sequence[Any]", request.get("messages") or ()))
+    messages: list[Any] = list(listed(given))
     if isinstance(system, str):
         moved |= {("messages", str(n + 1)): ("messages", n) for n in range(len(messages))}
         messages.insert(0, {"role": "system", "content": system})

@@ -192,7 +192,8 @@ def _translated(context: RequestContext, payload: Json, names: Names) -> dict[st
     constraints.include(context, made)
     options.translate(context, made, tools=bool(kept))
     answer_format.translate(answer_format.read(context), context, made)
-    constraints.require(context, made)  # before thinking, because max_tokens limits the thinking budget
-    thinking.translate(thinking.read(context), context, made)
+    note = thinking.read(context)
+    constraints.require(context, made, note)  # before thinking, because max_tokens limits the thinking budget
+    thinking.translate(note, context, made)
     context.unused()
     return made

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
 from streamweld._messages import choice_message, hinted
-from streamweld._sdk_objects import plain
+from streamweld._sdk_objects import is_absent, plain
 from streamweld.errors import HistoryError, UsageError
 from streamweld.history import passes, profiles
 from streamweld.history.chat_members import lists_common
@@ -95,6 +95,8 @@ def convert(
     entry: Any = messages
     lone = not isinstance(entry, _CONTAINERS) and plain(entry) is not entry
     entry = [entry] if lone else entry
+    if isinstance(entry, Mapping) and any(map(is_absent, cast("Mapping[str, Any]", entry).values())):
+        entry = {name: value for name, value in cast("Mapping[str, Any]", entry).items() if not is_absent(value)}
     try:
         return _converted(entry, options, pending=lone)
     except HistoryError as error:

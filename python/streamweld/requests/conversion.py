@@ -105,8 +105,10 @@ def _converted(
     given: Json, source: Source, profile: Profile, provider: str | None, policy: RequestPolicy
 ) -> Conversion:
     known = spelling.detect(given, profile.target) if source == "auto" else target_name(source, "source")
-    normal, moved = spelling.normal(given, known, profile.target)
-    context = RequestContext(normal, given, known, profile, policy, moved=moved)
+    normal = spelling.normal(given, known, profile.target)
+    context = RequestContext(normal.request, given, known, profile, policy, moved=normal.moved)
+    for path, value in normal.repeated:
+        context.lose_given(path, "another member sets the same option and takes precedence", value)
     legacy.modernize(context)
     cache_marks.limit(context)
     done = _history(context, provider)

@@ -103,8 +103,9 @@ def _of_model(value: Any) -> dict[str, Any]:
     kind = value.__class__
     left_out = _ANSWER_ONLY.get(kind.__name__.partition("[")[0], ())
     found: dict[str, Any] = {}
+    names = kind.model_fields if _is_camel(kind) else value.model_fields_set
     for name, field in kind.model_fields.items():
-        if name in value.model_fields_set and name not in left_out:
+        if name in names and name not in left_out:
             member = getattr(value, name)
             alias = getattr(field, "serialization_alias", None) or field.alias or name
             found[alias] = (

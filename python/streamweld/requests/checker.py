@@ -35,6 +35,7 @@ from streamweld.requests.tables import (
     pointer,
     spec,
     steps,
+    words_of,
 )
 
 if TYPE_CHECKING:
@@ -133,8 +134,12 @@ class _Checker:
         known = {*spec("known")[self.target], *spec("history")[self.target], *self.facts.get("adds", {}).values()}
         thinking = self.facts.get("thinking", {})
         known |= {thinking.get("member"), thinking.get("effort")}
+        only = self.facts.get("only")
         for name, value in self.request.items():
-            if name not in known:
+            if only is not None and name not in only:
+                self.add("option_unsupported", (name,), str(name))
+                continue
+            if name not in known and (only is None or name not in only):
                 self.add("option_unknown", (name,), str(name), "warning")
                 continue
             inner = spec("nested").get(self.target, {}).get(name)
@@ -148,6 +153,11 @@ class _Checker:
         lacks = self.facts.get("lacks", ())
         for option in options():
             paths = option.paths.get(self.target, ())
+            own = option.path_in(self.target, self.facts, self.request.get("model"))
+            paths = (*paths, own) if own is not None and own not in paths else paths
+            only = self.facts.get("only")
+            if only is not None:  # `members` reports the others
+                paths = [path for path in paths if path.partition(".")[0] in only]
             present = [path for path in paths if at(self.request, path) is not None]
             for path in present:
                 value = at(self.request, path)
@@ -167,7 +177,7 @@ class _Checker:
     def _is_foreign(self, option: Option, value: Any) -> bool:
         """Return whether other APIs define this value of the option, but this API does not."""
         words = spec("words").get(option.word)
-        if words is None or value in words[self.target].values():
+        if words is None or value in words_of(option.word, self.target, self.facts).values():
             return False
         return any(value in own for own in words.values())
 

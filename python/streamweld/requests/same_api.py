@@ -58,18 +58,28 @@ def translate(context: RequestContext, made: dict[str, Any], names: Names) -> di
     answer_format.refit(context, made)
     if "thinking" in facts:
         note = thinking.read(context)
-        own = {facts["thinking"]["member"], facts["thinking"].get("effort", "")}
+        own = {facts["thinking"]["member"], thinking.effort_member(facts["thinking"], made.get("model"))}
         if note is not None and not {path.partition(".")[0] for path in note.raw} <= own:
             for path in note.raw:
                 made.pop(path.partition(".")[0], None)
             thinking.translate(note, context, made)
     if "efforts" in facts:
         note = thinking.read(context)
-        if note is not None and note.effort is not None and facts["efforts"].get(note.effort) != note.effort:
+        other = note is not None and note.effort is not None and facts["efforts"].get(note.effort) != note.effort
+        if note is not None and (other or any(_is_rejected(path, context) for path in note.raw)):
             for path in note.raw:
                 made.pop(path.partition(".")[0], None)
             thinking.translate(note, context, made)
+    for name in [name for name in made if _is_rejected(name, context)]:
+        why = f"the gateway {context.profile.name} does not have this member"
+        context.lose(name, (name,), why, made.pop(name))
     return made
+
+
+def _is_rejected(path: str, context: RequestContext) -> bool:
+    """Return whether the gateway lists all its members, and not the one at this dotted path."""
+    only = context.facts.get("only")
+    return only is not None and str(path).partition(".")[0] not in only
 
 
 def _has_tools(made: dict[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     from streamweld.requests.context import RequestContext
 
-__all__ = ["Thinking", "budget_of", "read", "translate"]
+__all__ = ["Thinking", "budget_of", "effort_member", "read", "translate"]
 
 _PLACES: Final = {
     "openai-chat": ("reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget"),
@@ -388,6 +389,14 @@ def _to_no_thinking(found: Thinking, context: RequestContext, _made: dict[str, A
     context.lose("reasoning", found.path, f"{context.target} does not have this option", dict(found.raw))
 
 
+def effort_member(how: Mapping[str, Any], model: object) -> str | None:
+    """Return the gateway's member for an effort, or None if it has none for this model."""
+    if "models" in how and not (isinstance(model, str) and re.search(how["models"], model)):
+        return None
+    found: str | None = how.get("effort")
+    return found
+
+
 def _to_gateway(found: Thinking, context: RequestContext, how: Mapping[str, Any], made: dict[str, Any]) -> None:
     """Write the reasoning options in the form that the gateway expects: an object with a type, or OpenRouter's
     `reasoning`.
@@ -409,7 +418,7 @@ def _to_gateway(found: Thinking, context: RequestContext, how: Mapping[str, Any]
     made[how["member"]] = dict(how["off"] if found.on is False else how["on"])
     if found.on is False:
         return
-    member = how.get("effort")
+    member = effort_member(how, made.get("model"))
     if member is None:
         why = f"the gateway {context.profile.name} accepts neither an effort nor a budget"
         for name, value in (("reasoning_effort", found.effort), ("budget_tokens", found.budget)):

@@ -47,9 +47,9 @@ GATEWAY_TOOLS: Final = {
 # xAI: xai-sdk 1.21.0, proto/v6/chat_pb2.pyi, GetCompletionsRequest, and for Responses
 # https://reference.langchain.com/javascript/interfaces/_langchain_xai.XAIResponsesCreateParamsStreaming.html; MiniMax:
 # https://platform.minimax.io/docs/api-reference/text-chat, text-openai-api. groq 1.7.0 and cerebras_cloud_sdk 1.91.0:
-# types/chat/completion_create_params.py, without the members that the docstrings call unsupported. z.ai: zai-sdk 0.2.3,
-# api_resource/chat/completions.py. Gemini: https://ai.google.dev/gemini-api/docs/openai, and the reports of unknown names
-# that `_spec/requests.json` lists.
+# types/chat/completion_create_params.py, without the members that docstrings call unsupported. z.ai: zai-sdk 0.2.3,
+# api_resource/chat/completions.py. Gemini: https://ai.google.dev/gemini-api/docs/openai, and the reports of unknown
+# names that `_spec/requests.json` lists.
 _STREAM: Final = {"stream", "stream_options"}
 ONLY: Final = {
     ("openai-chat", "xai"): {

@@ -29,7 +29,7 @@ from streamweld.requests import (
 from streamweld.requests.context import RequestContext
 from streamweld.requests.names import Names
 from streamweld.requests.policy import RequestPolicy
-from streamweld.requests.tables import MODEL, is_list, object_of, spec
+from streamweld.requests.tables import MODEL, is_list, listed, object_of, spec
 
 if TYPE_CHECKING:
     from streamweld._literals import Source, Target
@@ -180,12 +180,31 @@ def _tools_of(context: RequestContext) -> Any:
     return found if is_list(found) or isinstance(found, Mapping) else None
 
 
+def _lose_prefill(context: RequestContext) -> None:
+    """Record the loss of a prefilled response: a final assistant message that the source's model would continue."""
+    table = spec("prefill")
+    messages = listed(context.request.get("messages"))
+    last = object_of(messages[-1]) if messages else {}
+    gateways = table["lost"].get(context.target, ())
+    if (
+        context.source not in table["sources"]
+        or context.profile.name not in gateways
+        or last.get("role") != "assistant"
+    ):
+        return
+    blocks = [object_of(block) for block in listed(last.get("content"))]
+    if not any(call in block or block.get("type") == call for block in blocks for call in table["calls"]):
+        why = "the target does not continue an assistant message; its response follows the message"
+        context.lose("prefill", ("messages", len(messages) - 1), why, vital=True)
+
+
 def _translated(context: RequestContext, payload: Json, names: Names) -> dict[str, Any]:
     made: dict[str, Any] = {}
     model = context.request.get(MODEL.get(context.source, "model"))
     context.used.add((MODEL.get(context.source, "model"),))
     if model is not None:
         made[MODEL.get(context.target, "model")] = model
+    _lose_prefill(context)
     own = spec("history")[context.target]
     made |= {name: payload[name] for name in (*own[1:], own[0]) if name in payload}
     kept = tools.accepted(tools.read(context), context)

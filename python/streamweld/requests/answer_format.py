@@ -70,6 +70,11 @@ def read(context: RequestContext) -> AnswerFormat | None:
     if path is None:
         return None
     raw = at(context.request, path)
+    for other in paths[paths.index(path) + 1 :]:
+        second = at(context.request, other)
+        if second is not None and other != _MIME and not context.same:
+            why = f"{path} sets the same option and takes precedence"
+            context.lose("response_format", steps(other), why, second, vital=True)
     given = object_of(raw)
     kind = given.get("type")
     match context.source:

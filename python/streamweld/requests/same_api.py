@@ -42,7 +42,7 @@ def translate(context: RequestContext, made: dict[str, Any], names: Names) -> di
     alone = not left and (had or context.target == "openai-chat")
     choice = tool_choice.read(context)
     if choice is not None and (
-        alone or (tool_choice.forced(choice) and not left and not _has_stored_tools(context, made))
+        alone or (choice.mode not in ("auto", "none") and not left and not _has_stored_tools(context, made))
     ):
         _without_choice(context, made)
         tool_choice.translate(choice, (), context, names, made)
@@ -114,7 +114,9 @@ def _choice(
     tools = tooling.read(context) if kept is None and (choice.names or foreign) else kept
     listed = tools is not None and not any(tool.kind == "mcp" for tool in tools)  # a server lists its own tools
     missing = listed and not {*choice.names} <= {_name(tool) for tool in tools or ()}
-    if foreign or gone or missing or choice.mode not in context.facts.get("choices", (choice.mode,)):
+    types = spec("choices").get(context.target, {}).get("types", ())
+    broken = choice.mode == "other" and _type(choice.raw) in types and _type(choice.raw) != "mcp"
+    if foreign or gone or missing or broken or choice.mode not in context.facts.get("choices", (choice.mode,)):
         _without_choice(context, made)
         known = tooling.read(context) if tools is None else tools
         written = tool_choice.translate(choice, known, context, names, made)

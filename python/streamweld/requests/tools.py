@@ -260,7 +260,8 @@ def _custom(raw: Any, path: Path, grammar: Json, extra: Json | None = None) -> T
 
 def _is_nested(given: Json) -> bool:
     """Return whether the definition is in another member, as in Chat Completions."""
-    kind = given.get("type") or "function"
+    kind = given.get("type")
+    kind = "function" if kind is None else kind
     return kind in ("function", "custom") and isinstance(given.get(kind), Mapping)
 
 

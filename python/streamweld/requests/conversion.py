@@ -177,14 +177,14 @@ def _tools_of(context: RequestContext) -> Any:
     else:
         found = given.get("tools")
         found = found if found is not None else given.get("functions")
-    return found if is_list(found) or isinstance(found, Mapping) else None
+    return cast("Any", found) if is_list(found) or isinstance(found, Mapping) else None
 
 
 def _lose_prefill(context: RequestContext) -> None:
     """Record the loss of a prefilled response: a final assistant message that the source's model would continue."""
     table = spec("prefill")
     messages = listed(context.request.get("messages"))
-    last = object_of(messages[-1]) if messages else {}
+    last = object_of(messages[-1] if messages else None)
     gateways = table["lost"].get(context.target, ())
     if (
         context.source not in table["sources"]

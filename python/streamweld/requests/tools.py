@@ -90,8 +90,11 @@ def read(context: RequestContext) -> list[Tool]:
             found = _of_anthropic(context)
         case "gemini":
             for n, raw in _listed(context, "tools"):
-                is_entry = isinstance(raw, Mapping)  # google-genai also accepts Python functions
-                found += _of_gemini(raw, ("tools", n)) if is_entry else [Tool("other", ("tools", n), raw)]
+                place = ("tools", n)
+                if isinstance(raw, Mapping):
+                    found += _of_gemini(cast("Json", raw), place)
+                else:  # google-genai also accepts Python functions
+                    found.append(Tool("other", place, raw))
         case "bedrock-converse":
             for n, raw in _listed(context, "toolConfig.tools"):
                 mark = object_of(raw).get("cachePoint")

@@ -65,14 +65,16 @@ def read_system(raw: Any) -> list[Turn]:
         origin = new_origin(DIALECT, path, raw, _CONTENT)
         origin.stale = True  # the API requires a content
         return [Turn("system", (Text(*locate(origin, path), text=raw),), origin, top=True)]
-    listed = isinstance(raw, list | tuple)
-    if not listed and is_content(as_mapping(raw, path)):
-        origin = new_origin(DIALECT, path, raw, _CONTENT)
-        given = [(part, (*path, "parts", n)) for n, part in enumerate(as_list(raw.get("parts"), path))]
+    given: list[tuple[Any, Path]]
+    if isinstance(raw, list | tuple):
+        given = [(as_part(part), (*path, n)) for n, part in enumerate(as_list(raw, path))]
+    elif not is_content(as_mapping(raw, path)):
+        given = [(as_part(raw), path)]
     else:
-        origin = new_origin(DIALECT, path, None, _CONTENT)
-        origin.stale = True
-        given = [(as_part(part), (*path, n)) for n, part in enumerate(raw)] if listed else [(as_part(raw), path)]
+        given = [(part, (*path, "parts", n)) for n, part in enumerate(as_list(raw.get("parts"), path))]
+    formed = isinstance(raw, list | tuple) or not is_content(raw)
+    origin = new_origin(DIALECT, path, None if formed else raw, _CONTENT)
+    origin.stale = formed
     parts = [_part(as_mapping(part, at), origin, at, None) for part, at in given]
     return [Turn("system", tuple(parts), origin, top=True)]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamweld._sdk_objects import plain
 from streamweld.history.dialects import FAMILIES
+from streamweld.history.model import members_of
 from streamweld.response import Response
 
 if TYPE_CHECKING:
@@ -36,13 +37,13 @@ def grouped(messages: Any, source: str) -> tuple[Any, Moved, list[Path]]:
     unchanged.
     """
     nothing: Moved = {}
-    whole = isinstance(messages, Mapping)
-    if (source == "auto" and not (whole and _MEMBER in messages)) or (
-        source != "auto" and FAMILIES[source] != "gemini"
-    ):
-        return messages, nothing, []
-    base: tuple[str, ...] = (_MEMBER,) if whole else ()
-    given: Any = cast("Mapping[str, Any]", messages).get(_MEMBER) if whole else messages
+    unchanged: Any = messages
+    entry = cast("Mapping[str, Any] | None", messages if isinstance(messages, Mapping) else None)
+    whole = entry is not None and _MEMBER in entry
+    if not (whole if source == "auto" else FAMILIES[source] == "gemini"):
+        return unchanged, nothing, []
+    base: tuple[str, ...] = () if entry is None else (_MEMBER,)
+    given: Any = unchanged if entry is None else entry.get(_MEMBER)
     if not isinstance(given, list | tuple | str | Mapping | Response | None):
         given = plain(given)  # an SDK object
     if isinstance(given, Mapping):
@@ -52,14 +53,14 @@ def grouped(messages: Any, source: str) -> tuple[Any, Moved, list[Path]]:
     elif isinstance(given, list | tuple):
         items = cast("Sequence[Any]", given)
         if all(map(is_content, items)) or not all(map(_is_readable, items)):
-            return messages, nothing, []
+            return unchanged, nothing, []
         groups = _Groups(base)
         for n, item in enumerate(items):
             groups.add(item, (*base, n))
         groups.end()
     else:
-        return messages, nothing, []
-    made = {**cast("Mapping[str, Any]", messages), _MEMBER: groups.contents} if whole else groups.contents
+        return unchanged, nothing, []
+    made: Any = groups.contents if entry is None else {**entry, _MEMBER: groups.contents}
     return made, groups.moved, groups.formed
 
 
@@ -84,7 +85,7 @@ def as_part(item: Any) -> Any:
         media_type = next((entry[name] for name in _TYPES if name in entry), None)
         if isinstance(uri, str):
             return {"fileData": {"fileUri": uri} | ({} if media_type is None else {"mimeType": media_type})}
-    return item
+    return cast("Any", item)
 
 
 class _Groups:
@@ -100,17 +101,17 @@ class _Groups:
 
     def add(self, item: Any, path: Path) -> None:
         """Add an element: a content, a list of parts, or a part."""
-        if isinstance(item, list | tuple):
+        if item.__class__ in (list, tuple):
             self.end()
             self._role = "user"
-            self._parts = [(part, (*path, n)) for n, part in enumerate(cast("Sequence[Any]", item))]
+            self._parts = [(part, (*path, n)) for n, part in enumerate(item)]
             self.end()
         elif is_content(item):
             self.end()
             self._move((), path)
             self.contents.append(item)
         else:
-            called = isinstance(item, Mapping) and any(item.get(name) is not None for name in _CALLS)
+            called = any(members_of(item).get(name) is not None for name in _CALLS)
             role = "model" if called else "user"
             if role != self._role:
                 self.end()

@@ -29,7 +29,7 @@ from streamweld.requests import (
 from streamweld.requests.context import RequestContext
 from streamweld.requests.names import Names
 from streamweld.requests.policy import RequestPolicy
-from streamweld.requests.tables import MODEL, is_list, listed, object_of, spec
+from streamweld.requests.tables import MODEL, listed, object_of, spec
 
 if TYPE_CHECKING:
     from streamweld._literals import Source, Target
@@ -177,7 +177,7 @@ def _tools_of(context: RequestContext) -> Any:
     else:
         found = given.get("tools")
         found = found if found is not None else given.get("functions")
-    return cast("Any", found) if is_list(found) or isinstance(found, Mapping) else None
+    return found
 
 
 def _lose_prefill(context: RequestContext) -> None:

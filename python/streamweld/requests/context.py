@@ -105,6 +105,10 @@ class RequestContext:
             raise HistoryError("unsupported_option", place, detail=f"{feature}: {why}")
         self.losses.append(Loss(feature, place, why, removed))
 
+    def lose_given(self, path: Path, why: str, removed: Any) -> None:
+        """Record the loss of a member at a path in the caller's request."""
+        self.losses.append(Loss(str(path[-1]), pointer(path), why, removed))
+
     def unused(self) -> None:
         """Record a loss for every request member that has not been handled."""
         for name, value in self.request.items():

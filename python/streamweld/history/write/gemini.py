@@ -51,6 +51,8 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
             at += 1
             whole = writer.reusable_message(turn.parts)
             if whole is None:
+                if turn.origin is not None and turn.origin.stale and turn.origin.dialect == writer.dialect:
+                    writer.context.edit("message_form", turn.path, "wrote the text as an object with parts")
                 whole = {
                     "parts": [_part(part, writer, None) for part in turn.parts],
                     **writer.message_members(turn, turn.parts),

@@ -595,6 +595,7 @@ def _shared_members(content: bytes) -> dict[str, Any] | None:
 
 
 def _with_schemas(tools: dict[str, object], encoder: json.JSONEncoder) -> dict[str, Any]:
+    """Return the members of a config that describe the tools, with the schemas that text calls need."""
     schemas = _schemas(tools, encoder)
     return {"text_call_tools": schemas, "tools": _required(tools), "tool_properties": _properties(tools)}
 

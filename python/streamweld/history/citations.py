@@ -54,9 +54,9 @@ def for_anthropic(part: Part) -> Part:
 
 
 def for_bedrock(part: Part) -> tuple[Part, dict[str, Any]]:
-    """Return the part without the citations or document options of Anthropic's block that Converse has, too.
+    """Split off the citations or document options of an Anthropic block that Converse can express.
 
-    Also return these as the members that they have in the Converse block.
+    Return the part without them, and the corresponding members of the Converse block.
     """
     if part.origin is None or part.origin.dialect != _ANTHROPIC:
         return part, {}

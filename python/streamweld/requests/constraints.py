@@ -86,7 +86,7 @@ def require(context: RequestContext, made: dict[str, Any], note: Thinking | None
 
 
 def _most(made: dict[str, Any]) -> float:
-    """Return the number of tokens that the model can generate, if it is smaller than the largest default."""
+    """Return the maximum output of the model in tokens, or infinity if no default can exceed the maximum."""
     model, limits = made.get("model"), spec("thinking")["limits"]
     found = [most for pattern, most in limits.items() if isinstance(model, str) and re.search(pattern, model)]
     return min(found, default=inf)

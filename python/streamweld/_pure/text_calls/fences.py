@@ -66,9 +66,9 @@ class Code:
             self.run = 0
 
     def end_line(self, head: str) -> bool:
-        """End a line that begins with this text, of which at most `HEAD` characters are known.
+        """End the current line. Return True if the line opens a fence.
 
-        Returns True if the line begins a fence.
+        `head`: the start of the line, at most `HEAD` characters.
         """
         candidate, self.candidate = self.candidate, None
         begins = False

@@ -138,9 +138,8 @@ class Words:
         return found in self.openers if closer is None else closer.nests(found)
 
     def settled(self, text: str, at: int, closer: Closer | None) -> int:
-        """Return the offset from which the rest of the text may be the beginning of a literal, a run, or `|>`.
-
-        Returns the text's length if there is no such offset.
+        """Return the offset from which the rest of the text may be the beginning of a literal, a run, or `|>`. Return
+        the text's length if no end of the text may be one.
         """
         prefixes, longest = (self._prefixes, self._longest) if closer is None else (closer.prefixes, closer.longest)
         for position in range(max(at, len(text) - longest), len(text)):

@@ -255,9 +255,10 @@ pub(crate) fn starts_with_ignoring_case(text: &str, word: &str) -> bool {
     start.is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// Returns the offset of the first end of the text for which `is_held` returns true, because more text may follow.
+/// Returns the offset of the longest end of the text that has to be held because more text may follow (`is_held`), or
+/// the text's length if nothing has to be held.
 ///
-/// Returns the text's length if there is no such offset. `longest`: the maximum number of bytes of such an end.
+/// `longest`: the maximum number of bytes to hold.
 fn held_from(
     text: &str,
     longest: usize,

@@ -303,8 +303,7 @@ impl Words {
     }
 
     /// Returns the offset from which the rest of the text may turn out to be a tag, a run of backticks, or `|>`.
-    ///
-    /// Returns the text's length if there is no such offset.
+    /// Returns the text's length if no end of the text may be one.
     pub fn settled(&self, text: &str, following: Following) -> usize {
         if following != Following::Unknown {
             return text.len();

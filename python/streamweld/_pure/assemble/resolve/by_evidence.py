@@ -298,8 +298,8 @@ def _one_of_several(choice: Choice, incoming: Incoming) -> str | None:
 
 
 def _latest_or_nothing(choice: Choice, rule: str) -> Decision:
-    """Assign a fragment that has no id, name or payload to the last addressed call. If there is no such call, the
-    fragment is ignored.
+    """Assign a fragment without an id, a name and a payload to the last addressed call, or ignore the fragment if no
+    call was addressed.
     """
     if choice.latest is not None and not choice.latest.dropped:
         return Decision(rule, choice.latest)

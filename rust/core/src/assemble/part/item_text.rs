@@ -132,10 +132,9 @@ impl Choice {
 
 /// Returns the part of the item that a delta with this sub-index belongs to.
 ///
-/// The last part that an event with the same `sub` addressed takes precedence. If there is no such part, returns the
-/// last part of the channel, because some gateways send a new `content_index` in every delta. Returns `None` if the
-/// last part of the channel is closed, if its complete text was received, or if two of its deltas in a row had the same
-/// `sub`.
+/// Returns the last part that an event with the same `sub` addressed. If no event had this `sub`, returns the last part
+/// of the channel, because some gateways send a new `content_index` in every delta. Returns `None` if the last part of
+/// the channel is closed, if its complete text was received, or if two of its deltas in a row had the same `sub`.
 pub fn find_part(
     choice: &Choice,
     item: usize,
@@ -176,8 +175,8 @@ pub fn find_part(
 
 /// Returns the part of the item that a complete text with this sub-index belongs to.
 ///
-/// The part that an event with the same `sub` addressed takes precedence. If there is no such part, the first part is
-/// used that has the same text and whose complete text has not been received yet. As a last resort, returns the part
+/// Returns the part that an event with the same `sub` addressed. If no event had this `sub`, returns the first part
+/// with the same text whose complete text has not been received yet. If no part has the same text, returns the part
 /// that a delta would belong to.
 pub fn find_whole(
     choice: &mut Choice,

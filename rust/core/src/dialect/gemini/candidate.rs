@@ -236,8 +236,8 @@ impl Candidate {
         Ok(())
     }
 
-    /// Closes the open text part and emits the finish reason, unless there is no finish reason or it has already been
-    /// emitted. A finish reason that means success also ends the open calls.
+    /// Closes the open text part and emits the finish reason, if the candidate has one that was not emitted before. A
+    /// finish reason that means success also ends the open calls.
     pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if std::mem::replace(&mut self.finish_reported, true) {
             return Ok(());

@@ -132,7 +132,7 @@ pub(crate) fn is_used(object: &Object<'_>) -> bool {
     object.members.iter().any(|member| used(&member.key.name()))
 }
 
-/// Returns true if every candidate has a finish reason, or if there are no candidates but there is a block reason.
+/// Returns true if the payload ends the response: every candidate has a finish reason, or the prompt was blocked.
 /// Outside an event stream, any other chunk is one of several documents, one per line.
 fn ends(object: &Object<'_>) -> bool {
     let has_value = |holder: &Object<'_>, json_name, proto_name| {

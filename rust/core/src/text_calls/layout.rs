@@ -6,9 +6,9 @@
 //! if neither has an open fence. If a position is ambiguous, no call is allowed there, because a call that remains text
 //! is still readable.
 
-use crate::text_calls::code::CODE_INDENT;
-use crate::text_calls::code::Code;
-use crate::text_calls::code::split_indent;
+use crate::text_calls::fences::CODE_INDENT;
+use crate::text_calls::fences::Code;
+use crate::text_calls::fences::split_indent;
 use crate::text_calls::marks::Marks;
 use crate::text_calls::open::Following;
 use crate::text_calls::open::Open;

@@ -4,9 +4,9 @@
 //! held back and released in `pipeline::text_calls`, not here.
 
 pub(crate) mod byte_set;
-pub(crate) mod code;
 pub(crate) mod entry;
 pub(crate) mod family;
+pub(crate) mod fences;
 pub(crate) mod grammar;
 pub(crate) mod layout;
 pub(crate) mod marker_tree;

@@ -1,7 +1,7 @@
 //! What quotes the text until it ends: reasoning, a section, an element, or a turn of another role.
 
-use crate::text_calls::code::Code;
-use crate::text_calls::code::FENCE;
+use crate::text_calls::fences::Code;
+use crate::text_calls::fences::FENCE;
 use crate::text_calls::marks::Marks;
 use crate::text_calls::quotes::is_word;
 use crate::text_calls::reading::is_blank;

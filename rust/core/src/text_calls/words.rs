@@ -1,7 +1,7 @@
 //! Finds the literals that change the meaning of text: reasoning tags, quoting elements, messages and code marks.
 
 use crate::text_calls::byte_set::ByteSet;
-use crate::text_calls::code::FENCE;
+use crate::text_calls::fences::FENCE;
 use crate::text_calls::marks::Marks;
 use crate::text_calls::open::Following;
 use crate::text_calls::open::Open;

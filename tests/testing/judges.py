@@ -4,7 +4,8 @@
 
 For each operator, streams with known expected results are served by a loopback gateway. A client is correct if it
 returns the text and the calls of a complete stream, and, if the stream is truncated or ends in an error, raises or does
-not report success. The page is generated from the counts, and must not be edited by hand.
+not report success. `client_refusals.json` lists the streams for which a client raises because of a rule of its own. The
+page is generated from the counts, and must not be edited by hand.
 """
 
 from __future__ import annotations
@@ -37,6 +38,10 @@ NAMES = {
     "responses": "openai responses.stream",
     "anthropic": "anthropic messages.stream",
 }
+# What clients refuse by a rule of their own: the rule's name, the client, the exceptions, and the operators concerned.
+REFUSALS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "client_refusals.json").read_text("utf-8"))[
+    "refusals"
+]
 PARTS: list[list[Part]] = [
     [
         Reasoning("Oslo? Well"),
@@ -130,6 +135,16 @@ def is_right(held: Held, expected: Expected) -> bool:
     return held.error is None and held.success and held.text == expected.text and runnable == wanted
 
 
+def is_refused(held: Held, stream: Stream) -> bool:
+    """Return True if the client raised because of a rule of its own, which `client_refusals.json` lists."""
+    return any(
+        NAMES[stream.dialect] == row["client"]
+        and held.error in row["errors"]
+        and not set(stream.operators).isdisjoint(row["operators"])
+        for row in REFUSALS
+    )
+
+
 def made(repaired: bool) -> dict[str, Any]:
     """Create the clients of the three dialects."""
     one = openai.OpenAI(api_key="none", base_url="http://127.0.0.1", max_retries=0, timeout=5)
@@ -147,6 +162,7 @@ class Row:
     without: int = 0
     behind: int = 0
     worse: list[str] = field(default_factory=list)
+    refused: int = 0  # repaired streams that the client refuses by a rule of its own; they are not worse
 
 
 class Court:
@@ -167,7 +183,9 @@ class Court:
         row.streams += 1
         row.without += plain
         row.behind += behind
-        if plain and not behind:
+        if not behind and is_refused(right[True], stream):
+            row.refused += 1
+        elif plain and not behind:
             row.worse.append(f"{'+'.join(stream.operators)}: {right[True]}, not {stream.expected}")
 
     def close(self) -> None:
@@ -216,26 +234,42 @@ def page(table: dict[str, dict[str, Row]]) -> str:
         f"openai {openai.__version__} and anthropic {anthropic.__version__}.",
         "A client is right if it returns the expected text and calls. After a stream that is truncated or ends in an",
         "error, a client is right if it raises an exception or does not report success. Operators whose streams a",
-        "client reads correctly both without and with repair are counted but not listed.",
+        "client reads correctly both without and with repair are counted but not listed. A stream is refused if the",
+        "client raises because of [a rule of its own](#what-clients-refuse).",
         "",
-        "| client | streams | right without streamweld | right with streamweld | worse with streamweld |",
-        "|---|---:|---:|---:|---:|",
+        "| client | streams | right without streamweld | right with streamweld | refused | worse with streamweld |",
+        "|---|---:|---:|---:|---:|---:|",
     ]
     for dialect, rows in table.items():
         total: Counter[str] = Counter()
         for row in rows.values():
-            total.update(streams=row.streams, without=row.without, behind=row.behind, worse=len(row.worse))
-        lines.append(
-            f"| `{NAMES[dialect]}` | {total['streams']} | {total['without']} | {total['behind']} | {total['worse']} |"
-        )
+            total.update(streams=row.streams, without=row.without, behind=row.behind)
+            total.update(refused=row.refused, worse=len(row.worse))
+        totals = (total[name] for name in ("streams", "without", "behind", "refused", "worse"))
+        lines.append(f"| `{NAMES[dialect]}` | {' | '.join(map(str, totals))} |")
     for dialect, rows in table.items():
         lines += ["", f"## {NAMES[dialect]}", "", "| operator | what it does | without | with |", "|---|---|---:|---:|"]
         for name, row in sorted(rows.items(), key=lambda item: (item[1].without / item[1].streams, item[0])):
             if row.without < row.streams or row.behind < row.streams:
                 about = OPERATORS[name].about if name in OPERATORS else "Up to three operators at once."
-                lines.append(f"| `{name}` | {about} | {row.without}/{row.streams} | {row.behind}/{row.streams} |")
+                refused = f", {row.refused} refused" if row.refused else ""
+                counts = f"{row.without}/{row.streams} | {row.behind}/{row.streams}{refused}"
+                lines.append(f"| `{name}` | {about} | {counts} |")
         fine = sum(row.without == row.streams == row.behind for row in rows.values())
         lines += ["", f"Operators not listed, because the client always reads their streams correctly: {fine}."]
+    lines += [
+        "",
+        "## What clients refuse",
+        "",
+        "These exceptions are rules of the clients. A client raises them for well-formed streams too, so repair cannot",
+        "prevent them: repair does not change what a model wrote.",
+        "",
+        "| client | the client raises | for | reason |",
+        "|---|---|---|---|",
+    ]
+    for row in REFUSALS:
+        errors = " or ".join(f"`{error}`" for error in row["errors"])
+        lines.append(f"| `{row['client']}` | {errors} | {row['for']} | {row['why']} [Source]({row['source']}) |")
     return "\n".join(lines) + "\n"
 
 

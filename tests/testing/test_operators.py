@@ -24,7 +24,7 @@ from tests.testing.hunt import State, hunt, kind, minimal, recipe, report, wrong
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 KNOWN: dict[str, dict[str, str]] = json.loads((Path(__file__).parent / "known.json").read_text("utf-8"))
 # The number of streams that a search reads in `make test`, in `make test-all`, and in nightly runs.
-HUNTED = {"native": (2500, 50_000, 2_000_000), "pure": (250, 5000, 50_000)}
+HUNTED = {"native": (20_000, 50_000, 2_000_000), "pure": (2000, 5000, 50_000)}
 
 MIXED: list[list[Part]] = [
     [

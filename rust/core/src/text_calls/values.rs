@@ -12,10 +12,9 @@ use crate::json::write_string;
 use crate::model::config::Config;
 use crate::text_calls::reading::Arguments;
 use crate::text_calls::reading::ParsedCall;
-use crate::text_calls::reading::Value as Read;
+use crate::text_calls::reading::Value;
 use crate::text_calls::reading::has_unique_keys;
-use serde_json::Map;
-use serde_json::Value;
+use crate::text_calls::schema::Schema;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -77,15 +76,16 @@ impl Types {
         }
     }
 
-    fn of(value: &Value) -> Types {
+    /// Returns the type of a value that a schema lists.
+    fn of(value: &Schema) -> Types {
         match value {
-            Value::Null => Types::NULL,
-            Value::Bool(_) => Types::BOOLEAN,
-            Value::Number(number) if number.is_f64() => Types::NUMBER,
-            Value::Number(_) => Types::INTEGER,
-            Value::String(_) => Types::STRING,
-            Value::Array(_) => Types::ARRAY,
-            Value::Object(_) => Types::OBJECT,
+            Schema::Null => Types::NULL,
+            Schema::Bool(_) => Types::BOOLEAN,
+            Schema::Integer => Types::INTEGER,
+            Schema::Float => Types::NUMBER,
+            Schema::Text(_) => Types::STRING,
+            Schema::List(_) => Types::ARRAY,
+            Schema::Object(_) => Types::OBJECT,
         }
     }
 }
@@ -93,11 +93,11 @@ impl Types {
 /// The parameters of a tool, as described by its schema.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameters<'a> {
-    root: &'a Value,
+    root: &'a Schema,
 }
 
 impl<'a> Parameters<'a> {
-    pub fn new(root: &'a Value) -> Parameters<'a> {
+    pub fn new(root: &'a Schema) -> Parameters<'a> {
         Parameters { root }
     }
 
@@ -121,9 +121,9 @@ impl<'a> Parameters<'a> {
     /// Calls `look` with the schema, with the schemas that it refers to, and with its alternatives.
     fn visit(
         &self,
-        schema: &'a Value,
+        schema: &'a Schema,
         rest: &mut usize,
-        look: &mut dyn FnMut(&'a Map<String, Value>),
+        look: &mut dyn FnMut(&'a Schema),
     ) {
         let mut waiting = vec![schema];
         while let Some(schema) = waiting.pop() {
@@ -131,38 +131,33 @@ impl<'a> Parameters<'a> {
                 return;
             }
             *rest -= 1;
-            let Some(members) = schema.as_object() else {
-                continue;
-            };
-            look(members);
-            let referred = members.get("$ref").and_then(Value::as_str);
-            let referred = referred.and_then(|position| position.strip_prefix('#'));
-            waiting.extend(referred.and_then(|position| self.root.pointer(position)));
+            look(schema);
+            let reference = schema.get("$ref").and_then(Schema::text);
+            waiting.extend(reference.and_then(|reference| self.root.referred(reference)));
             for key in ["anyOf", "oneOf", "allOf"] {
-                let list = members.get(key).and_then(Value::as_array);
-                waiting.extend(list.into_iter().flatten());
+                waiting.extend(schema.get(key).map(Schema::items).into_iter().flatten());
             }
         }
     }
 }
 
 /// Returns the types that a schema itself declares, without the types of schemas that it refers to.
-fn declared(schema: &Map<String, Value>) -> Types {
+fn declared(schema: &Schema) -> Types {
     let mut types = Types::default();
     match schema.get("type") {
-        Some(Value::String(word)) => types = Types::named(word),
-        Some(Value::Array(words)) => {
-            let words = words.iter().filter_map(Value::as_str);
+        Some(Schema::Text(word)) => types = Types::named(word),
+        Some(Schema::List(words)) => {
+            let words = words.iter().filter_map(Schema::text);
             types = words.fold(types, |types, word| types.or(Types::named(word)));
         }
         _ => {}
     }
     if types == Types::default() {
-        let listed = schema.get("enum").and_then(Value::as_array);
+        let listed = schema.get("enum").map(Schema::items);
         let values = listed.into_iter().flatten().chain(schema.get("const"));
         types = values.fold(types, |types, value| types.or(Types::of(value)));
     }
-    if types != Types::default() && schema.get("nullable") == Some(&Value::Bool(true)) {
+    if types != Types::default() && schema.get("nullable") == Some(&Schema::Bool(true)) {
         types = types.or(Types::NULL);
     }
     types
@@ -255,7 +250,7 @@ fn json(raw: &str, opener: char) -> Option<String> {
 /// One of the request's tools.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tool {
-    schema: Option<Value>,
+    schema: Option<Schema>,
     /// True if calls to this tool always stay text.
     is_never: bool,
 }
@@ -263,12 +258,12 @@ pub(crate) struct Tool {
 impl Tool {
     /// Creates a tool. `schema`: the JSON text of the tool's parameter schema.
     pub fn new(schema: Option<&str>) -> Tool {
-        let schema = schema.and_then(|text| serde_json::from_str(text).ok());
+        let schema = schema.and_then(Schema::parse);
         let mark = schema
             .as_ref()
-            .and_then(|schema: &Value| schema.get("x-text-calls"));
+            .and_then(|schema| schema.get("x-text-calls"));
         Tool {
-            is_never: mark == Some(&Value::Bool(false)),
+            is_never: mark == Some(&Schema::Bool(false)),
             schema,
         }
     }
@@ -441,15 +436,15 @@ fn comparable_number(text: &str) -> Option<String> {
 }
 
 /// Returns a value as JSON, or `None` if the value matches none of the allowed types.
-fn json_value(value: &Read, types: Option<Types>) -> Option<String> {
+fn json_value(value: &Value, types: Option<Types>) -> Option<String> {
     match value {
-        Read::Raw(raw) => typed(raw, types),
-        Read::Text(text) => {
+        Value::Raw(raw) => typed(raw, types),
+        Value::Text(text) => {
             let mut out = String::with_capacity(text.len() + 2);
             write_string(&mut out, text);
             Some(out)
         }
-        Read::Json(text) => {
+        Value::Json(text) => {
             let mut scanner = Scanner::new(text, None);
             let value = scanner.skip().ok()?;
             scanner.finish().ok()?;
@@ -465,8 +460,8 @@ impl Parameters<'_> {
             text: object,
             kind: Kind::Object,
         });
-        let required = self.root.get("required").and_then(Value::as_array);
-        let mut required = required.into_iter().flatten().filter_map(Value::as_str);
+        let required = self.root.get("required").map(Schema::items);
+        let mut required = required.into_iter().flatten().filter_map(Schema::text);
         required.all(|key| members.iter().any(|member| member.key.name() == key))
             && members.iter().all(|member| {
                 let key = member.key.name();

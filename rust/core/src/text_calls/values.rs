@@ -7,6 +7,8 @@ use crate::assemble::part::canonical_json::canonical;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::Scanner;
+use crate::json::members::find;
+use crate::json::members::is_string;
 use crate::json::members::members;
 use crate::json::write_string;
 use crate::model::config::Config;
@@ -119,12 +121,7 @@ impl<'a> Parameters<'a> {
     }
 
     /// Calls `look` with the schema, with the schemas that it refers to, and with its alternatives.
-    fn visit(
-        &self,
-        schema: &'a Schema,
-        rest: &mut usize,
-        look: &mut dyn FnMut(&'a Schema),
-    ) {
+    fn visit(&self, schema: &'a Schema, rest: &mut usize, look: &mut dyn FnMut(&'a Schema)) {
         let mut waiting = vec![schema];
         while let Some(schema) = waiting.pop() {
             if *rest == 0 {
@@ -362,10 +359,24 @@ pub(crate) fn arguments(
             text
         }
     };
+    if is_declaration(&text) && !schema.is_some_and(|schema| schema.describes_schemas()) {
+        return Err(Refusal::Malformed);
+    }
     if wholly && !schema.is_some_and(|schema| schema.fits(&text)) {
         return Err(Refusal::BadArguments);
     }
     Ok(text)
+}
+
+/// Returns true if the arguments are the schema of a tool's parameters: the model repeated the tool's declaration.
+fn is_declaration(object: &str) -> bool {
+    let members = members(Raw {
+        text: object,
+        kind: Kind::Object,
+    });
+    let properties = find(&members, "properties");
+    is_string(find(&members, "type"), "object")
+        && properties.is_some_and(|properties| properties.kind == Kind::Object)
 }
 
 /// Returns a text that is the same for all JSON texts of equal arguments. `5`, `5.0`, and `0.5e1` are equal.
@@ -468,6 +479,12 @@ impl Parameters<'_> {
                 let is = Types::of_text(member.raw);
                 self.describes(&key) && self.types(&key).is_none_or(|types| types.allows(is))
             })
+    }
+
+    /// Returns true if the tool has a parameter with the name of a schema's members, so that a schema may be its
+    /// arguments.
+    fn describes_schemas(&self) -> bool {
+        ["type", "properties"].iter().any(|key| self.describes(key))
     }
 
     fn describes(&self, key: &str) -> bool {

@@ -28,18 +28,9 @@ impl Following {
 /// What is open. All literals are in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Open {
-    Reasoning {
-        closer: String,
-    },
-    Section {
-        closer: String,
-    },
-    /// `depth`: the number of open elements of this name.
-    Element {
-        opener: String,
-        closer: String,
-        depth: usize,
-    },
+    Reasoning { closer: String },
+    Section(Section),
+    Element(Element),
     Turn(Turn),
 }
 
@@ -55,9 +46,9 @@ pub(crate) enum Progress {
 impl Open {
     pub fn closer(&self) -> &str {
         match self {
-            Open::Reasoning { closer }
-            | Open::Section { closer }
-            | Open::Element { closer, .. } => closer,
+            Open::Reasoning { closer } => closer,
+            Open::Section(section) => &section.closer,
+            Open::Element(element) => &element.closer,
             Open::Turn(turn) => &turn.closer,
         }
     }
@@ -70,43 +61,28 @@ impl Open {
     /// Reads text of one line.
     pub fn read(&mut self, text: &str, following: Following, marks: &Marks) -> Progress {
         match self {
-            Open::Reasoning { closer } | Open::Section { closer } => {
-                match find_ignoring_case(text, closer) {
-                    Some(found) => Progress::Closed(found + closer.len()),
-                    None => Progress::Open(held_from(text, closer.len(), following, |end| {
-                        begins(closer, end)
-                    })),
-                }
-            }
-            Open::Element {
-                opener,
-                closer,
-                depth,
-            } => {
-                let held = held_from(text, closer.len(), following, |end| {
-                    begins(closer, end) || begins_element(opener, end)
-                });
-                for at in memchr::memchr_iter(b'<', text.as_bytes()).take_while(|at| *at < held) {
-                    let remaining = text.get(at..).unwrap_or_default();
-                    if is_element(opener, remaining, following) {
-                        *depth += 1;
-                    } else if starts_with_ignoring_case(remaining, closer) {
-                        *depth -= 1;
-                        if *depth == 0 {
-                            return Progress::Closed(at + closer.len());
-                        }
-                    }
-                }
-                Progress::Open(held)
-            }
+            Open::Reasoning { closer } => read_to(closer, text, following),
+            Open::Section(section) => section.read(text, following),
+            Open::Element(element) => element.read(text, following),
             Open::Turn(turn) => turn.read(text, following, marks),
         }
     }
 
     /// Counts an element whose opening tag is in two parts.
     pub fn add_element(&mut self) {
-        if let Open::Element { depth, .. } = self {
-            *depth += 1;
+        if let Open::Element(element) = self {
+            element.depth += 1;
+        }
+    }
+
+    /// Returns what is open if other text separates the position from the opener.
+    pub fn after_text(self) -> Open {
+        match self {
+            Open::Section(section) => Open::Section(Section {
+                is_fresh: false,
+                ..section
+            }),
+            open => open,
         }
     }
 
@@ -122,8 +98,123 @@ impl Open {
     }
 }
 
-/// A turn of another role. The turn is Markdown of its own. Its closer does not count in code, on a line that begins
-/// with `>`, or between quotation marks, because a user may ask about the tokens of a model.
+/// A section, such as a comment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Section {
+    opener: String,
+    closer: String,
+    /// True if the position is directly after the opener.
+    is_fresh: bool,
+}
+
+impl Section {
+    pub fn new(opener: String, closer: String) -> Section {
+        Section {
+            opener,
+            closer,
+            is_fresh: true,
+        }
+    }
+
+    fn read(&mut self, text: &str, following: Following) -> Progress {
+        if self.is_fresh {
+            // In HTML, the dashes that open a comment may also close it: `<!-->` and `<!--->` are comments
+            // (https://html.spec.whatwg.org/multipage/parsing.html#comment-start-state).
+            if let Some(rest) = self.rests().find(|rest| text.starts_with(rest)) {
+                return Progress::Closed(rest.len());
+            }
+            let may_close = self.rests().any(|rest| rest.starts_with(text));
+            if following == Following::Unknown && may_close {
+                return Progress::Open(0);
+            }
+            self.is_fresh = false;
+        }
+        read_to(&self.closer, text, following)
+    }
+
+    /// Returns the text that completes the closer for each end of the opener that is the beginning of the closer.
+    fn rests(&self) -> impl Iterator<Item = &str> {
+        let starts = self.closer.char_indices().skip(1);
+        starts.filter_map(|(at, _)| {
+            let (start, rest) = self.closer.split_at(at);
+            self.opener.ends_with(start).then_some(rest)
+        })
+    }
+}
+
+/// An element, with the elements of the same name inside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Element {
+    /// `<name`
+    opener: String,
+    /// `</name>`
+    closer: String,
+    /// Number of open elements of this name.
+    depth: usize,
+    /// True if the position is in a closing tag, which may have white space after its name.
+    is_closing: bool,
+}
+
+impl Element {
+    pub fn new(opener: String, closer: String) -> Element {
+        Element {
+            opener,
+            closer,
+            depth: 1,
+            is_closing: false,
+        }
+    }
+
+    /// Returns the closing tag up to the end of the name.
+    fn closer_name(&self) -> &str {
+        self.closer.trim_end_matches('>')
+    }
+
+    pub fn opener(&self) -> &str {
+        &self.opener
+    }
+
+    fn read(&mut self, text: &str, following: Following) -> Progress {
+        let held = held_from(text, self.closer.len(), following, |end| {
+            begins(self.closer_name(), end) || begins_element(&self.opener, end)
+        });
+        let mut at = 0;
+        while at < held {
+            let remaining = text.get(at..).unwrap_or_default();
+            if self.is_closing {
+                let after = remaining.trim_start_matches(is_blank);
+                at = text.len() - after.len();
+                self.is_closing = after.is_empty();
+                if after.starts_with('>') {
+                    at += 1;
+                    self.depth -= 1;
+                    if self.depth == 0 {
+                        return Progress::Closed(at);
+                    }
+                }
+                continue;
+            }
+            let Some(found) = memchr::memchr(b'<', remaining.as_bytes()) else {
+                break;
+            };
+            at += found;
+            let remaining = text.get(at..).unwrap_or_default();
+            self.is_closing = starts_with_ignoring_case(remaining, self.closer_name());
+            if self.is_closing {
+                at += self.closer_name().len();
+            } else if at < held {
+                if is_element(&self.opener, remaining, following) {
+                    self.depth += 1;
+                }
+                at += 1;
+            }
+        }
+        Progress::Open(held)
+    }
+}
+
+/// A turn of another role. The turn is Markdown of its own. Its closer does not count in code, in a block
+/// quotation, or between quotation marks, because a user may ask about the tokens of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Turn {
     closer: String,
@@ -199,7 +290,7 @@ impl Turn {
     fn is_quoted(&self, after: Option<char>, marks: &Marks) -> bool {
         let surrounded = self.last.zip(after);
         self.code.is_code()
-            || self.code.head.trim_start_matches(is_blank).starts_with('>')
+            || marks.begin_quotation(&self.code.head)
             || surrounded.is_some_and(|(before, after)| marks.surround(before, after))
     }
 
@@ -253,6 +344,16 @@ pub(crate) fn begins(word: &str, text: &str) -> bool {
 pub(crate) fn starts_with_ignoring_case(text: &str, word: &str) -> bool {
     let start = text.as_bytes().get(..word.len());
     start.is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// Reads text up to the closer.
+fn read_to(closer: &str, text: &str, following: Following) -> Progress {
+    match find_ignoring_case(text, closer) {
+        Some(found) => Progress::Closed(found + closer.len()),
+        None => Progress::Open(held_from(text, closer.len(), following, |end| {
+            begins(closer, end)
+        })),
+    }
 }
 
 /// Returns the offset of the longest end of the text that has to be held because more text may follow (`is_held`), or

@@ -3,8 +3,10 @@
 use crate::text_calls::byte_set::ByteSet;
 use crate::text_calls::fences::FENCE;
 use crate::text_calls::marks::Marks;
+use crate::text_calls::open::Element;
 use crate::text_calls::open::Following;
 use crate::text_calls::open::Open;
+use crate::text_calls::open::Section;
 use crate::text_calls::open::Turn;
 use crate::text_calls::open::begins;
 use crate::text_calls::open::begins_element;
@@ -50,14 +52,14 @@ impl Tag {
                 closer: closer.clone(),
             }),
             TagKind::ReasoningCloser => None,
-            TagKind::Section { closer } => Some(Open::Section {
-                closer: closer.clone(),
-            }),
-            TagKind::Element { closer } => Some(Open::Element {
-                opener: self.text.clone(),
-                closer: closer.clone(),
-                depth: 1,
-            }),
+            TagKind::Section { closer } => Some(Open::Section(Section::new(
+                self.text.clone(),
+                closer.clone(),
+            ))),
+            TagKind::Element { closer } => Some(Open::Element(Element::new(
+                self.text.clone(),
+                closer.clone(),
+            ))),
             TagKind::Message { closer, .. } => Some(Open::Turn(Turn::new(closer.clone()))),
         }
     }

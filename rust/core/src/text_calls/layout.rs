@@ -182,7 +182,7 @@ impl Layout {
 
     /// Reads the text before a position if the character at the position determines how it is read.
     ///
-    /// Returns false if the text is the opener of a message and the character may continue the role of the model.
+    /// Returns false if the text is an opener and the character may continue what makes it no opener.
     fn settle(&mut self, text: &str, position: usize, next: char, words: &Words) -> bool {
         let tail = text.get(self.at..position).unwrap_or_default();
         if tail.is_empty() {
@@ -190,9 +190,9 @@ impl Layout {
         }
         let is_settled = match &self.open {
             Some(open) => open.is_whole_closer(tail),
-            None if words.may_continue_role(tail, next) => return false,
+            None if words.may_continue(tail, next) => return false,
             None if tail.trim_start_matches(['`', '~']).is_empty() => !tail.ends_with(next),
-            None => words.is_message(tail),
+            None => words.is_held_opener(tail),
         };
         if is_settled {
             self.piece(text, position, Following::Character(next), words);
@@ -471,7 +471,7 @@ impl Layout {
     fn leave_code(&mut self) {
         let opener = self.code_opener.take();
         if self.code.run > 0 {
-            self.open = opener.map(Open::after_text);
+            self.open = opener;
         }
         self.code.run = 0;
     }

@@ -29,7 +29,7 @@ impl Following {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Open {
     Reasoning { closer: String },
-    Section(Section),
+    Section { closer: String },
     Element(Element),
     Turn(Turn),
 }
@@ -46,8 +46,7 @@ pub(crate) enum Progress {
 impl Open {
     pub fn closer(&self) -> &str {
         match self {
-            Open::Reasoning { closer } => closer,
-            Open::Section(section) => &section.closer,
+            Open::Reasoning { closer } | Open::Section { closer } => closer,
             Open::Element(element) => &element.closer,
             Open::Turn(turn) => &turn.closer,
         }
@@ -61,8 +60,14 @@ impl Open {
     /// Reads text of one line.
     pub fn read(&mut self, text: &str, following: Following, marks: &Marks) -> Progress {
         match self {
-            Open::Reasoning { closer } => read_to(closer, text, following),
-            Open::Section(section) => section.read(text, following),
+            Open::Reasoning { closer } | Open::Section { closer } => {
+                match find_ignoring_case(text, closer) {
+                    Some(found) => Progress::Closed(found + closer.len()),
+                    None => Progress::Open(held_from(text, closer.len(), following, |end| {
+                        begins(closer, end)
+                    })),
+                }
+            }
             Open::Element(element) => element.read(text, following),
             Open::Turn(turn) => turn.read(text, following, marks),
         }
@@ -75,70 +80,17 @@ impl Open {
         }
     }
 
-    /// Returns what is open if other text separates the position from the opener.
-    pub fn after_text(self) -> Open {
-        match self {
-            Open::Section(section) => Open::Section(Section {
-                is_fresh: false,
-                ..section
-            }),
-            open => open,
-        }
-    }
-
     pub fn end_line(&mut self) {
-        if let Open::Turn(turn) = self {
-            turn.end_line();
+        match self {
+            Open::Turn(turn) => turn.end_line(),
+            Open::Element(element) => element.is_closing = false,
+            Open::Reasoning { .. } | Open::Section { .. } => {}
         }
     }
 
     /// Returns true if text of the current line was read.
     pub fn is_in_line(&self) -> bool {
         matches!(self, Open::Turn(turn) if !turn.code.head.is_empty())
-    }
-}
-
-/// A section, such as a comment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Section {
-    opener: String,
-    closer: String,
-    /// True if the position is directly after the opener.
-    is_fresh: bool,
-}
-
-impl Section {
-    pub fn new(opener: String, closer: String) -> Section {
-        Section {
-            opener,
-            closer,
-            is_fresh: true,
-        }
-    }
-
-    fn read(&mut self, text: &str, following: Following) -> Progress {
-        if self.is_fresh {
-            // In HTML, the dashes that open a comment may also close it: `<!-->` and `<!--->` are comments
-            // (https://html.spec.whatwg.org/multipage/parsing.html#comment-start-state).
-            if let Some(rest) = self.rests().find(|rest| text.starts_with(rest)) {
-                return Progress::Closed(rest.len());
-            }
-            let may_close = self.rests().any(|rest| rest.starts_with(text));
-            if following == Following::Unknown && may_close {
-                return Progress::Open(0);
-            }
-            self.is_fresh = false;
-        }
-        read_to(&self.closer, text, following)
-    }
-
-    /// Returns the text that completes the closer for each end of the opener that is the beginning of the closer.
-    fn rests(&self) -> impl Iterator<Item = &str> {
-        let starts = self.closer.char_indices().skip(1);
-        starts.filter_map(|(at, _)| {
-            let (start, rest) = self.closer.split_at(at);
-            self.opener.ends_with(start).then_some(rest)
-        })
     }
 }
 
@@ -151,7 +103,7 @@ pub(crate) struct Element {
     closer: String,
     /// Number of open elements of this name.
     depth: usize,
-    /// True if the position is in a closing tag, which may have white space after its name.
+    /// True if the position is in a closing tag, which may have white space after its name, but no line end.
     is_closing: bool,
 }
 
@@ -344,16 +296,6 @@ pub(crate) fn begins(word: &str, text: &str) -> bool {
 pub(crate) fn starts_with_ignoring_case(text: &str, word: &str) -> bool {
     let start = text.as_bytes().get(..word.len());
     start.is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
-}
-
-/// Reads text up to the closer.
-fn read_to(closer: &str, text: &str, following: Following) -> Progress {
-    match find_ignoring_case(text, closer) {
-        Some(found) => Progress::Closed(found + closer.len()),
-        None => Progress::Open(held_from(text, closer.len(), following, |end| {
-            begins(closer, end)
-        })),
-    }
 }
 
 /// Returns the offset of the longest end of the text that has to be held because more text may follow (`is_held`), or

@@ -13,7 +13,7 @@ from streamweld.options import Limits
 from tests.conftest import FULL, NIGHTLY
 from tests.support.backends import BACKENDS, make_parser
 from tests.support.load.linear import assert_linear_work
-from tests.text_calls.support import FAMILIES, TOOLS, event, policy_of
+from tests.text_calls.support import FAMILIES, TOOLS, event, policy_of, stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,3 +110,22 @@ def test_the_work_is_linear(reader: str, name: str) -> None:
         return work
 
     assert_linear_work(prepare, SIZES[reader])
+
+
+@BOTH
+@pytest.mark.parametrize("unit", ["<|im_end|>", "<|im_end|>\n", "<|eot_id|> </s>", "\n"])
+def test_the_work_is_linear_in_the_tokens_after_a_call(reader: str, unit: str) -> None:
+    """The tokens are dropped together with the call when the response ends."""
+
+    def prepare(count: int) -> Callable[[], object]:
+        body = stream([CALL + unit * count])
+
+        def work() -> None:
+            parser = make_parser(reader, policy=policy_of("{}"), tools=TOOLS)
+            parser.feed(body)
+            parser.close()
+            assert len(parser.response.tool_calls) == 1
+
+        return work
+
+    assert_linear_work(prepare, 10_000)

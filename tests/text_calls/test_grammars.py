@@ -21,7 +21,7 @@ def rows_of(name: str) -> list[dict[str, Any]]:
 
 FILES = {
     name: rows_of(name)
-    for name in ("grammars", "variants", "matrix", "attacks", "notations", "turns", "quotations", "endings")
+    for name in ("grammars", "variants", "matrix", "attacks", "notations", "turns", "quotations", "endings", "schemas")
 }
 ROWS = [row for rows in FILES.values() for row in rows]
 # Nightly, every position with both backends; in CI, every position with the native backend.
@@ -38,6 +38,7 @@ def problems(reader: str, row: dict[str, Any], pieces: list[str]) -> list[str]:
         "text": response.text,
         "calls": [[name, arguments] for name, arguments in calls_of(parser)],
         "arguments": [call.arguments for call in response.tool_calls],
+        "diagnostics": [[one.code, one.detail] for one in parser.diagnostics if one.code.startswith("text_call")],
     }
     return [f"{row['name']}, {pieces}: {key} {found[key]!r}" for key in wanted if found[key] != wanted[key]]
 

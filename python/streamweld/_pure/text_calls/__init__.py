@@ -23,16 +23,21 @@ one takes precedence. `layout` then determines whether a call may begin there:
 
 - A call is never allowed in a fence, inline code, a quoting element, a quoting section, reasoning tags or a message of
   another role, on a line indented by four columns or more, in a list item, in a diff, or on the lines between a
-  quotation and the next blank line. A list item, a table row or a similar line counts as a quotation if it contains a
-  marker (except a markerless one); any line that ends in a marker also counts as a quotation. Unified, context and
-  classic diffs are recognized. A fence that is indented by four columns or more may also be code. Both interpretations
-  are tracked, and a call is allowed only if neither has an open fence.
-- Elements of the same name nest. An element ends when all of them have ended.
+  quotation and the next blank line. A line is a quotation if it begins with `>`, or if a list item on it does; list
+  items may follow each other (`- 1. > text`), and each may begin with the box of a task (`- [x] > text`). A list item,
+  a table row or a similar line counts as a quotation if it contains a marker (except a markerless one); any line that
+  ends in a marker also counts as a quotation. Unified, context and classic diffs are recognized. A fence that is
+  indented by four columns or more may also be code. Both interpretations are tracked, and a call is allowed only if
+  neither has an open fence.
+- Elements of the same name nest. An element ends when all of them have ended. White space may precede the `>` of a
+  closing tag.
+- The opener of a section is ignored if the rest of a closer directly follows that shares its first characters with the
+  end of the opener: `<!-->` and `<!--->` are complete comments.
 - An entry of `messages` consists of an opener, a role and a closer. The role is the model's: if it does not follow the
   opener as a whole, or is the beginning of a longer name, the message belongs to another role. If the role is null, the
   opener itself names another role. The message ends at the first closer that is not quoted. To determine this, the
   message is read as Markdown of its own (`turn`): a closer is quoted in a fence, after an open run of backticks of the
-  same paragraph, on a line that begins with `>`, or between the two marks of a quotation.
+  same paragraph, on a line that is a quotation, or between the two marks of a quotation.
 - In inline code, the opener of a message, an element or reasoning is ignored, unless a blank line or a fence shows that
   no backticks end the code. From there on, the opener counts, because the backticks were text.
 - A `tag` marker must begin its line. Only whitespace, a reasoning closer, or another pending block may precede it; a
@@ -66,10 +71,15 @@ closer cannot close a block of another family.
 
 A complete block is checked. Each name must be the name of a tool (otherwise `unknown_name`, `no_tools` if there are no
 tools at all, or `never` if the tool is never promoted), each value must match its schema (`bad_value`), and markerless
-arguments must match the schema completely (`bad_arguments`). A block that passes these checks is pending. Whitespace,
-`end_of_turn` literals and further blocks may follow it. After a `next_turn` literal, which may also follow, only
-whitespace may follow; everything else up to the end of the choice is text. Anything else that follows, including a
-refused block, counts as text. If text follows, pending blocks are refused (`text_follows`):
+arguments must match the schema completely (`bad_arguments`). An integer of any number of digits is an integer and a
+number; a number with a fraction or an exponent must be finite. A `$ref` is resolved if it is `#` or a JSON pointer in a
+fragment (`#/...`): its tokens are percent-decoded, then `~1` and `~0` are read, and the index of an array has no sign
+and no leading zero. Any other `$ref` does not restrict the type. If the arguments are the JSON schema of a declaration
+(`"type": "object"`, and an object as `properties`), and the tool declares neither a parameter `type` nor `properties`,
+the block is `malformed` as if its grammar were broken; its family is known. A block that passes these checks is
+pending. Whitespace, `end_of_turn` literals and further blocks may follow it. After a `next_turn` literal, which may
+also follow, only whitespace may follow; everything else up to the end of the choice is text. Anything else that
+follows, including a refused block, counts as text. If text follows, pending blocks are refused (`text_follows`):
 
 - with `after="end"`, all of them; the rest of the choice is text, because the response quotes calls;
 - with `anywhere`, only those that follow prose on their line, those without a marker, and all that began on the line on

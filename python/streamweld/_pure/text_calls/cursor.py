@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["WHITE", "Cursor", "Malformed", "Steps"]
+__all__ = ["NOT_WHITE", "WHITE", "Cursor", "Malformed", "Steps"]
 
 _T = TypeVar("_T")
 Steps: TypeAlias = "Generator[None, None, _T]"
 
 WHITE: Final = " \t\r\n"
 _MOST_NAME: Final = 256
-_NOT_WHITE: Final = re.compile(r"[^ \t\r\n]")
+NOT_WHITE: Final = re.compile(r"[^ \t\r\n]")
 _NAME: Final = re.compile(r"""[^\x00-\x20<>"'`{}\[\](),;=|]*""")
 _ATTRIBUTE: Final = re.compile('[^"<]*')
 _DIGITS: Final = re.compile("[0-9]*")
@@ -63,7 +63,7 @@ class Cursor:
     def skip_space(self) -> Steps[str]:
         """Skip whitespace, and return the next character without consuming it."""
         while True:
-            found = _NOT_WHITE.search(self.buffer, self.at)
+            found = NOT_WHITE.search(self.buffer, self.at)
             if found is not None:
                 self.at = found.start()
                 return found[0]

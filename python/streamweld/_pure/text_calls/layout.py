@@ -289,7 +289,7 @@ class Layout:
             self._spoken.append(written)
             if mark[0] in "`~":
                 self._turn.read_run(mark)
-            elif self._turn.quotes(following, self._words.quoting):
+            elif self._turn.quotes(following, self._words):
                 self._turn.read(written)
             else:
                 self._close(closer)
@@ -386,7 +386,7 @@ class Layout:
         # quotes a block whose content is on the following lines.
         self._in_quotation = (
             self._in_quotation
-            or content.startswith(">")
+            or self._words.quotation.match(content) is not None
             or "".join(self._line).rstrip(WHITE).endswith(self._markers.literals)
             or (self._is_quoting_line() and self._markers.find.search("".join(self._line)) is not None)
         )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble.rule_context import byte_length
+from streamweld._pure.text_calls.cursor import NOT_WHITE
 from streamweld._pure.text_calls.grammar import Parsing
 from streamweld._pure.text_calls.layout import Layout, MarkerPosition
-from streamweld._pure.text_calls.values import BadValue, Tool, arguments_text
+from streamweld._pure.text_calls.values import BadValue, Tool, arguments_text, is_declaration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from streamweld._pure.text_calls.grammar.call import WrittenCall
 
 __all__ = ["Block", "Scanner"]
-
-_NOT_WHITE: Final = re.compile(r"[^ \t\r\n]")
 
 
 class _State(Enum):
@@ -336,7 +334,9 @@ class Scanner:
         reason = self._check_block(block, parsing.calls or [])
         calls = sum(len(one.calls) for one in [*self.pending, block])
         if reason is None and self._max_calls is not None and calls > self._max_calls:
-            self._give_up(block, "limit")
+            reason = "limit"
+        if reason in ("limit", "malformed"):
+            self._give_up(block, reason)
             return
         if reason is None:
             block.closer = block.family.maybe_close
@@ -365,6 +365,8 @@ class Scanner:
                 arguments = arguments_text(call, tool)
             except BadValue:
                 return "bad_value"
+            if is_declaration(arguments, tool):
+                return "malformed"
             if block.family.tier == "markerless" and tool is not None and not tool.takes(arguments):
                 return "bad_arguments"
             block.calls.append((call.name, arguments))
@@ -376,7 +378,7 @@ class Scanner:
         repeatable_family = block.family if block.family.following_markers else None
         markers = block.family.following_markers or settings.markers
         while True:
-            found = _NOT_WHITE.search(work, at)
+            found = NOT_WHITE.search(work, at)
             end = len(work) if found is None else found.start()
             self._layout.feed(work[at:end])
             block.gap += work[at:end] if block.closer else ""
@@ -411,7 +413,7 @@ class Scanner:
 
         Any other text was not written by the model, so calls in it do not count.
         """
-        found = _NOT_WHITE.search(work, at)
+        found = NOT_WHITE.search(work, at)
         self._layout.feed(work[at : len(work) if found is None else found.start()])
         if found is not None:
             self._follow()

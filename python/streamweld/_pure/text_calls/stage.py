@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from streamweld._pure.assemble.part.canonical_json import is_whole
 from streamweld._pure.model.output import Output
-from streamweld._pure.text_calls.cursor import WHITE
+from streamweld._pure.text_calls.cursor import NOT_WHITE, WHITE
 from streamweld._pure.text_calls.families import load_settings
 from streamweld._pure.text_calls.scanner import Scanner
 from streamweld._pure.text_calls.values import Tool, comparable
@@ -586,8 +586,8 @@ class _ChoiceText:
     def _after_ends(self, text: str, at: int) -> int:
         """Return the position after the whitespace and end-of-turn tokens that follow a block."""
         while True:
-            rest = text[at:]
-            at += len(rest) - len(rest.lstrip(WHITE))
+            found = NOT_WHITE.search(text, at)
+            at = len(text) if found is None else found.start()
             token = self._stage.settings.trailing.find.match(text, at)
             if token is None:
                 return at

@@ -8,7 +8,7 @@ from streamweld._pure.text_calls.cursor import WHITE
 from streamweld._pure.text_calls.fences import HEAD, Code
 
 if TYPE_CHECKING:
-    from streamweld._pure.text_calls.quotes import QuotingMarks
+    from streamweld._pure.text_calls.words import Words
 
 __all__ = ["Turn"]
 
@@ -54,10 +54,10 @@ class Turn:
             self._code.run = 0  # inline code does not continue after a fence or a blank line
         self._begin_line()
 
-    def quotes(self, following: str, marks: QuotingMarks) -> bool:
+    def quotes(self, following: str, words: Words) -> bool:
         """Return True if a closing token is quoted that stands between the text so far and the next character.
 
         Backticks without a partner count, too, because text that stays text is still readable.
         """
-        is_quotation = self._head.lstrip(WHITE).startswith(">")
-        return self._code.is_open or is_quotation or marks.enclose(self._last, following)
+        is_quotation = words.quotation.match(self._head.lstrip(WHITE)) is not None
+        return self._code.is_open or is_quotation or words.quoting.enclose(self._last, following)

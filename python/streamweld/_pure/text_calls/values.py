@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import unquote
 
 from streamweld._pure.assemble.part.canonical_json import canonical
-from streamweld._pure.json.scanner import JsonFault
+from streamweld._pure.json.scanner import BigInteger, JsonFault
 from streamweld._pure.json.scanner import parse as parse_json
 from streamweld._pure.text_calls.cursor import WHITE
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from streamweld._pure.text_calls.grammar.call import Argument, WrittenCall
 
-__all__ = ["BadValue", "Tool", "arguments_text", "comparable"]
+__all__ = ["BadValue", "Tool", "arguments_text", "comparable", "is_declaration"]
 
 _MAX_SCHEMAS: Final = 256  # maximum number of schemas to visit for one parameter; references may form a cycle
 _NAMES: Final = {
@@ -33,8 +34,18 @@ _NAMES: Final = {
     "null": ("null",),
 }
 _TYPES: Final = {name: kind for kind, names in _NAMES.items() for name in names}  # type names found in tool schemas
+_KINDS: Final[tuple[tuple[type, str], ...]] = (
+    (bool, "boolean"),
+    (int, "integer"),
+    (BigInteger, "integer"),
+    (float, "number"),
+    (str, "string"),
+    (list, "array"),
+)
 _INTEGER: Final = re.compile(r"([+-]?)([0-9]+)()")
 _NUMBER: Final = re.compile(r"([+-]?)([0-9]+)((?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)")
+
+_INDEX: Final = re.compile(r"0|[1-9][0-9]{0,17}")  # of an element of an array in a JSON pointer
 
 _NUMBER_OR_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(-?)([0-9]+)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?', re.DOTALL)
 _MOST_EXPONENT: Final = 18  # maximum number of digits in an exponent that is compared by value
@@ -66,11 +77,17 @@ class Tool:
                 types |= _declared(schema)
         return types
 
+    def declares(self, key: str) -> bool:
+        """Return True if the schema declares a parameter of this name."""
+        return self._schema is not None and any(
+            _describes(one, key) for one in _visit(self._schema, self._schema, [_MAX_SCHEMAS])
+        )
+
     def takes(self, arguments: str) -> bool:
         """Return True if the object has all required members, no unknown members, and values of the declared types."""
         if self._schema is None:
             return False
-        members = cast("dict[str, object]", json.loads(arguments))
+        members = cast("dict[str, object]", parse_json(arguments).value)
         required = self._schema.get("required")
         wanted = cast("list[object]", required) if isinstance(required, list) else []
         if not all(key in members for key in wanted if isinstance(key, str)):
@@ -79,7 +96,7 @@ class Tool:
             kind = _type_of(value)
             kinds = {kind, "number"} if kind == "integer" else {kind}
             types = self.types(key)
-            if not _described(self._schema, key) or (types and not types & kinds):
+            if not self.declares(key) or (types and not types & kinds):
                 return False
         return True
 
@@ -93,6 +110,16 @@ def arguments_text(call: WrittenCall, tool: Tool | None) -> str:
         return call.arguments
     written = [f"{json.dumps(one.key, ensure_ascii=False)}:{_value(one, tool)}" for one in call.arguments]
     return "{" + ",".join(written) + "}"
+
+
+def is_declaration(arguments: str, tool: Tool | None) -> bool:
+    """Return True if the arguments of a call are the JSON schema of a tool's parameters.
+
+    A model that repeats the tools of its prompt does not call them.
+    """
+    members = cast("dict[str, object]", parse_json(arguments).value)
+    is_schema = members.get("type") == "object" and isinstance(members.get("properties"), dict)
+    return is_schema and not (tool is not None and (tool.declares("type") or tool.declares("properties")))
 
 
 def comparable(arguments: str) -> str:
@@ -126,7 +153,9 @@ def _typed(text: str, types: set[str]) -> str:
         return "null"
     if "integer" in types and (found := _INTEGER.fullmatch(bare)) is not None:
         return _plain_number(found)
-    if "number" in types and (found := _NUMBER.fullmatch(bare)) is not None and abs(float(bare)) != float("inf"):
+    # An integer of any number of digits is a number, but JSON readers turn a larger float into infinity.
+    found = _NUMBER.fullmatch(bare) if "number" in types else None
+    if found is not None and (not found[3] or abs(float(bare)) != float("inf")):
         return _plain_number(found)
     if "boolean" in types and bare.lower() in ("true", "false"):
         return bare.lower()
@@ -169,30 +198,38 @@ def _visit(schema: object, root: Mapping[str, Any], rest: list[int]) -> Iterator
         members = cast("dict[str, Any]", one)
         yield members
         reference = members.get("$ref")
-        if isinstance(reference, str) and reference.startswith("#"):
-            waiting.append(_pointed(reference[1:], root))
+        if isinstance(reference, str):
+            waiting.append(_referred(reference, root))
         for word in ("anyOf", "oneOf", "allOf"):
             listed = members.get(word)
             if isinstance(listed, list):
                 waiting += cast("list[object]", listed)
 
 
-def _pointed(pointer: str, root: Mapping[str, Any]) -> object:
-    """Return the value that a JSON pointer refers to."""
+def _referred(reference: str, root: Mapping[str, Any]) -> object:
+    """Return the value that a `$ref` refers to, or None if it is not a JSON pointer to a value of this schema.
+
+    A pointer in a fragment is percent-encoded: https://www.rfc-editor.org/rfc/rfc6901#section-6
+    """
+    mark, *steps = reference.split("/")
+    if mark != "#":
+        return None
     node: object = root
-    for step in pointer.split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
-        node = cast("dict[str, object]", node).get(name) if isinstance(node, dict) else None
+    for step in steps:
+        name = unquote(step).replace("~1", "/").replace("~0", "~")
+        if isinstance(node, dict):
+            node = cast("dict[str, object]", node).get(name)
+        elif isinstance(node, list) and _INDEX.fullmatch(name) is not None:
+            items = cast("list[object]", node)
+            node = items[int(name)] if int(name) < len(items) else None
+        else:
+            return None
     return node
 
 
 def _describes(schema: Mapping[str, Any], key: str) -> bool:
     properties = schema.get("properties")
     return isinstance(properties, dict) and key in properties
-
-
-def _described(root: Mapping[str, Any], key: str) -> bool:
-    return any(_describes(one, key) for one in _visit(root, root, [_MAX_SCHEMAS]))
 
 
 def _declared(members: Mapping[str, Any]) -> set[str]:
@@ -214,7 +251,7 @@ def _declared(members: Mapping[str, Any]) -> set[str]:
 def _type_of(value: object) -> str:
     if value is None:
         return "null"
-    for kind, name in ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"), (list, "array")):
+    for kind, name in _KINDS:
         if isinstance(value, kind):
             return name
     return "object"

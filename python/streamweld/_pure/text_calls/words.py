@@ -21,6 +21,7 @@ __all__ = ["Closer", "Kind", "Words", "words_of"]
 
 _FLAGS: Final = re.IGNORECASE | re.ASCII
 _RUNS: Final = "`+|~{3,}"
+_BLANK: Final = " \t\r"  # white space within a line
 _NAME_END: Final = r"(?=[ \t\r/>]|$)"
 
 
@@ -44,8 +45,8 @@ class Closer:
         self.literal = literal
         pattern = re.escape(literal)
         prefixes = _prefixes([literal])
-        if kind is Kind.ELEMENT:  # elements of the same name nest
-            pattern += f"|{re.escape(opener)}{_NAME_END}"
+        if kind is Kind.ELEMENT:  # white space may precede the `>` of a closing tag; elements of the same name nest
+            pattern = f"{re.escape(literal[:-1])}[{_BLANK}]*>|{re.escape(opener)}{_NAME_END}"
             prefixes |= _prefixes([opener + " "])
         elif kind is Kind.MESSAGE:  # the character after the closer determines whether it is quoted
             # A closer may end in a role, which must not be the beginning of a longer name.
@@ -73,6 +74,7 @@ class Words:
         "marks",
         "numbered",
         "openers",
+        "quotation",
         "quoting",
         "reasoning",
         "roles",
@@ -91,8 +93,11 @@ class Words:
         # The role of the model, for each opener that it may follow.
         roles = {opener.lower(): role.lower() for opener, role, _ in settings.messages if role is not None}
         names = [closer.opener for closer in closers if closer.kind is Kind.ELEMENT]
+        # The rests of closers that share their first characters with the end of the opener. HTML reads `<!-->` and
+        # `<!--->` as complete comments: https://html.spec.whatwg.org/multipage/parsing.html#comment-start-state
+        ends = {closer.opener: _shared(closer) for closer in closers if closer.kind is Kind.SECTION}
         whole = self.openers.keys() - roles.keys() - set(names) | self.reasoning.keys()
-        parts = [(word, re.escape(word)) for word in whole]
+        parts = [(word, re.escape(word) + _not_before(ends.get(word, []))) for word in whole]
         parts += [(name, re.escape(name) + _NAME_END) for name in names]
         parts += [
             (opener, rf"{re.escape(opener)}(?!{re.escape(role)}(?!{NAME_CHAR}))") for opener, role in roles.items()
@@ -103,6 +108,7 @@ class Words:
         self.marks = re.compile(rf"{_RUNS}|(?<!<)(?:{rows})(?!>)|{tags}", _FLAGS)
         named = [opener + role for opener, role in roles.items()]
         words = [*whole, *[name + " " for name in names], *[word + " " for word in named]]
+        words += [opener + end for opener, shared in ends.items() for end in shared]
         self._prefixes = _prefixes(words)
         self._longest = max(len(word) for word in words)
         self._beginnings = _prefixes(self.openers)
@@ -116,7 +122,10 @@ class Words:
             r"[ivxIVX]{2,4}[.)]",
             r"\([0-9A-Za-z]{1,3}\)",
         ]
-        self.list_item = re.compile(rf"(?:{'|'.join(items)})(?:[ \t\r]|$)")
+        item = f"(?:{'|'.join(items)})"
+        self.list_item = re.compile(rf"{item}(?:[{_BLANK}]|$)")
+        # A line that quotes, also in a list item or behind the box of a task.
+        self.quotation = re.compile(rf"(?:{item}[{_BLANK}]+(?:\[[ xX]\][{_BLANK}]+)?)*>")
         self.numbered = re.compile(rf"[0-9]+(?:[.):\t→]|{rows}|[ \r]{{2}})")
         self.row_starts = tuple(settings.table_marks)
 
@@ -142,6 +151,10 @@ class Words:
         the text's length if no end of the text may be one.
         """
         prefixes, longest = (self._prefixes, self._longest) if closer is None else (closer.prefixes, closer.longest)
+        if closer is not None and closer.kind is Kind.ELEMENT:
+            start = len(text.rstrip(_BLANK)) - len(closer.literal) + 1
+            if start >= at and text[start:].rstrip(_BLANK).lower() == closer.literal[:-1]:
+                return start
         for position in range(max(at, len(text) - longest), len(text)):
             if text[position:].lower() in prefixes:
                 return position
@@ -150,6 +163,16 @@ class Words:
         if closer is None or closer.kind is Kind.MESSAGE:
             return max(at, len(text.rstrip("`~")))
         return len(text)
+
+
+def _shared(closer: Closer) -> list[str]:
+    """Return what is left of the closer after each of its beginnings that is also an end of the opener."""
+    opener, literal = closer.opener, closer.literal
+    return [literal[size:] for size in range(1, len(literal)) if opener.endswith(literal[:size])]
+
+
+def _not_before(words: Iterable[str]) -> str:
+    return "".join([f"(?!{re.escape(word)})" for word in words])
 
 
 def _any_of(marks: Iterable[str]) -> str:

@@ -182,7 +182,7 @@ impl Layout {
 
     /// Reads the text before a position if the character at the position determines how it is read.
     ///
-    /// Returns false if the text is the opener of a message and the character may continue the role of the model.
+    /// Returns false if the text is an opener and the character may continue what makes it no opener.
     fn settle(&mut self, text: &str, position: usize, next: char, words: &Words) -> bool {
         let tail = text.get(self.at..position).unwrap_or_default();
         if tail.is_empty() {
@@ -190,9 +190,9 @@ impl Layout {
         }
         let is_settled = match &self.open {
             Some(open) => open.is_whole_closer(tail),
-            None if words.may_continue_role(tail, next) => return false,
+            None if words.may_continue(tail, next) => return false,
             None if tail.trim_start_matches(['`', '~']).is_empty() => !tail.ends_with(next),
-            None => words.is_message(tail),
+            None => words.is_held_opener(tail),
         };
         if is_settled {
             self.piece(text, position, Following::Character(next), words);
@@ -290,7 +290,7 @@ impl Layout {
         };
         let may_open = match &self.open {
             None => !self.code.is_fenced() && words.begins_opener(&held),
-            Some(Open::Element { opener, .. }) => begins(opener, &held),
+            Some(Open::Element(element)) => begins(element.opener(), &held),
             Some(_) => false,
         };
         let was_open = self.open.is_some();
@@ -349,10 +349,12 @@ impl Layout {
                 Some(tag) if tag.is_opener() => Joined::Opener(Mark::Tag(tag)),
                 _ => Joined::Text,
             },
-            Some(Open::Element { opener, .. }) if is_held && begins_element(opener, &joined) => {
+            Some(Open::Element(element))
+                if is_held && begins_element(element.opener(), &joined) =>
+            {
                 Joined::Undecided
             }
-            Some(Open::Element { opener, .. }) if is_element(opener, &joined, following) => {
+            Some(Open::Element(element)) if is_element(element.opener(), &joined, following) => {
                 Joined::Element
             }
             Some(_) => Joined::Text,
@@ -378,7 +380,7 @@ impl Layout {
             || ["@@", "< ", "<\t", "! ", "!\t"]
                 .iter()
                 .any(|start| remaining.starts_with(start))
-            || is_list_item(remaining, marks)
+            || marks.begin_item(remaining)
             || is_numbered(remaining, marks)
     }
 
@@ -543,11 +545,11 @@ impl Layout {
         // allowed, because models often list their steps just before they make a call. A line that ends in a marker
         // quotes a block whose content is on the following lines.
         self.in_quotation = self.in_quotation
-            || content.starts_with('>')
+            || words.marks.begin_quotation(content)
             || words.ends_in_marker(line)
             || (self.is_quoting_line(&words.marks) && words.has_marker(line));
         let (indent, _) = split_indent(&self.code.head);
-        if is_list_item(content, &words.marks) {
+        if words.marks.begin_item(content) {
             self.in_list = true;
         } else if indent == 0 {
             self.in_list = false;
@@ -566,35 +568,6 @@ impl Layout {
 fn without_digits(text: &str) -> Option<&str> {
     let remaining = text.trim_start_matches(|c: char| c.is_ascii_digit());
     (remaining.len() < text.len()).then_some(remaining)
-}
-
-fn is_list_item(remaining: &str, marks: &Marks) -> bool {
-    let after = remaining.strip_prefix(|first| marks.list_items.contains(&first));
-    let after = after.or_else(|| after_item_label(remaining));
-    after.is_some_and(|after| after.is_empty() || after.starts_with([' ', '\t', '\r']))
-}
-
-/// Returns the text after a number, a letter, or a roman number that begins a list item (`1.`, `b)`, `(iv)`).
-fn after_item_label(remaining: &str) -> Option<&str> {
-    let (is_enclosed, text) = match remaining.strip_prefix('(') {
-        Some(text) => (true, text),
-        None => (false, remaining),
-    };
-    let after = text.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
-    let label = text.get(..text.len() - after.len())?;
-    let is_roman = |label: &str| label.bytes().all(|byte| b"ivxIVX".contains(&byte));
-    if is_enclosed {
-        return after
-            .strip_prefix(')')
-            .filter(|_| (1..=3).contains(&label.len()));
-    }
-    let is_label = match label.len() {
-        0 => false,
-        1 => true,
-        2..=4 if is_roman(label) => true,
-        _ => label.bytes().all(|byte| byte.is_ascii_digit()),
-    };
-    after.strip_prefix(['.', ')']).filter(|_| is_label)
 }
 
 /// Returns true if the line begins with a line number.

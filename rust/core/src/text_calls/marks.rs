@@ -1,5 +1,7 @@
 //! The marks of the table that quote text: quotation marks, parentheses, brackets, emphasis, list and table marks.
 
+use crate::text_calls::reading::is_blank;
+
 /// The marks of the table, by their meaning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marks {
@@ -19,6 +21,29 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
+    /// Returns the text after the mark or the label of a list item (`-`, `1.`, `b)`, `(iv)`), or `None` if the text does
+    /// not begin with one.
+    fn after_list_mark<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let after = text.strip_prefix(|first| self.list_items.contains(&first));
+        let after = after.or_else(|| after_item_label(text));
+        after.filter(|after| after.is_empty() || after.starts_with([' ', '\t', '\r']))
+    }
+
+    /// Returns true if the text, which begins a line, begins a list item.
+    pub fn begin_item(&self, text: &str) -> bool {
+        self.after_list_mark(text).is_some()
+    }
+
+    /// Returns true if the line begins a block quotation (`>`), possibly as the content of list items and tasks.
+    pub fn begin_quotation(&self, line: &str) -> bool {
+        let mut content = line.trim_start_matches(is_blank);
+        while let Some(after) = self.after_list_mark(content) {
+            let item = after.trim_start_matches(is_blank);
+            content = after_task_box(item).unwrap_or(item);
+        }
+        content.starts_with('>')
+    }
+
     /// Returns true if the character opens a quotation or parentheses.
     pub fn opens_quotation(&self, character: char) -> bool {
         is_first(&self.quotations, character) || is_first(&self.parentheses, character)
@@ -53,6 +78,37 @@ impl Marks {
         let is_apostrophe = before == after && self.apostrophes.contains(&before);
         is_apostrophe || self.quotations.contains(&[before, after])
     }
+}
+
+/// Returns the text after a number, a letter, or a roman number that begins a list item.
+fn after_item_label(remaining: &str) -> Option<&str> {
+    let (is_enclosed, text) = match remaining.strip_prefix('(') {
+        Some(text) => (true, text),
+        None => (false, remaining),
+    };
+    let after = text.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+    let label = text.get(..text.len() - after.len())?;
+    let is_roman = |label: &str| label.bytes().all(|byte| b"ivxIVX".contains(&byte));
+    if is_enclosed {
+        return after
+            .strip_prefix(')')
+            .filter(|_| (1..=3).contains(&label.len()));
+    }
+    let is_label = match label.len() {
+        0 => false,
+        1 => true,
+        2..=4 if is_roman(label) => true,
+        _ => label.bytes().all(|byte| byte.is_ascii_digit()),
+    };
+    after.strip_prefix(['.', ')']).filter(|_| is_label)
+}
+
+/// Returns the text after the box of a task (`[ ]`, `[x]`) and the white space after it, or `None` if there is no box.
+fn after_task_box(item: &str) -> Option<&str> {
+    let mut boxes = ["[ ]", "[x]", "[X]"].into_iter();
+    let after = boxes.find_map(|mark| item.strip_prefix(mark))?;
+    let content = after.trim_start_matches(is_blank);
+    (content.len() < after.len()).then_some(content)
 }
 
 fn is_first(pairs: &[[char; 2]], character: char) -> bool {

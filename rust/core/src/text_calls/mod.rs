@@ -16,6 +16,7 @@ pub(crate) mod plain_text;
 pub(crate) mod quotes;
 pub(crate) mod reading;
 pub(crate) mod scanner;
+pub(crate) mod schema;
 pub(crate) mod settings;
 pub(crate) mod values;
 pub(crate) mod words;

@@ -28,18 +28,9 @@ impl Following {
 /// What is open. All literals are in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Open {
-    Reasoning {
-        closer: String,
-    },
-    Section {
-        closer: String,
-    },
-    /// `depth`: the number of open elements of this name.
-    Element {
-        opener: String,
-        closer: String,
-        depth: usize,
-    },
+    Reasoning { closer: String },
+    Section { closer: String },
+    Element(Element),
     Turn(Turn),
 }
 
@@ -55,9 +46,8 @@ pub(crate) enum Progress {
 impl Open {
     pub fn closer(&self) -> &str {
         match self {
-            Open::Reasoning { closer }
-            | Open::Section { closer }
-            | Open::Element { closer, .. } => closer,
+            Open::Reasoning { closer } | Open::Section { closer } => closer,
+            Open::Element(element) => &element.closer,
             Open::Turn(turn) => &turn.closer,
         }
     }
@@ -78,41 +68,23 @@ impl Open {
                     })),
                 }
             }
-            Open::Element {
-                opener,
-                closer,
-                depth,
-            } => {
-                let held = held_from(text, closer.len(), following, |end| {
-                    begins(closer, end) || begins_element(opener, end)
-                });
-                for at in memchr::memchr_iter(b'<', text.as_bytes()).take_while(|at| *at < held) {
-                    let remaining = text.get(at..).unwrap_or_default();
-                    if is_element(opener, remaining, following) {
-                        *depth += 1;
-                    } else if starts_with_ignoring_case(remaining, closer) {
-                        *depth -= 1;
-                        if *depth == 0 {
-                            return Progress::Closed(at + closer.len());
-                        }
-                    }
-                }
-                Progress::Open(held)
-            }
+            Open::Element(element) => element.read(text, following),
             Open::Turn(turn) => turn.read(text, following, marks),
         }
     }
 
     /// Counts an element whose opening tag is in two parts.
     pub fn add_element(&mut self) {
-        if let Open::Element { depth, .. } = self {
-            *depth += 1;
+        if let Open::Element(element) = self {
+            element.depth += 1;
         }
     }
 
     pub fn end_line(&mut self) {
-        if let Open::Turn(turn) = self {
-            turn.end_line();
+        match self {
+            Open::Turn(turn) => turn.end_line(),
+            Open::Element(element) => element.is_closing = false,
+            Open::Reasoning { .. } | Open::Section { .. } => {}
         }
     }
 
@@ -122,8 +94,79 @@ impl Open {
     }
 }
 
-/// A turn of another role. The turn is Markdown of its own. Its closer does not count in code, on a line that begins
-/// with `>`, or between quotation marks, because a user may ask about the tokens of a model.
+/// An element, with the elements of the same name inside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Element {
+    /// `<name`
+    opener: String,
+    /// `</name>`
+    closer: String,
+    /// Number of open elements of this name.
+    depth: usize,
+    /// True if the position is in a closing tag, which may have white space after its name, but no line end.
+    is_closing: bool,
+}
+
+impl Element {
+    pub fn new(opener: String, closer: String) -> Element {
+        Element {
+            opener,
+            closer,
+            depth: 1,
+            is_closing: false,
+        }
+    }
+
+    /// Returns the closing tag up to the end of the name.
+    fn closer_name(&self) -> &str {
+        self.closer.trim_end_matches('>')
+    }
+
+    pub fn opener(&self) -> &str {
+        &self.opener
+    }
+
+    fn read(&mut self, text: &str, following: Following) -> Progress {
+        let held = held_from(text, self.closer.len(), following, |end| {
+            begins(self.closer_name(), end) || begins_element(&self.opener, end)
+        });
+        let mut at = 0;
+        while at < held {
+            let remaining = text.get(at..).unwrap_or_default();
+            if self.is_closing {
+                let after = remaining.trim_start_matches(is_blank);
+                at = text.len() - after.len();
+                self.is_closing = after.is_empty();
+                if after.starts_with('>') {
+                    at += 1;
+                    self.depth -= 1;
+                    if self.depth == 0 {
+                        return Progress::Closed(at);
+                    }
+                }
+                continue;
+            }
+            let Some(found) = memchr::memchr(b'<', remaining.as_bytes()) else {
+                break;
+            };
+            at += found;
+            let remaining = text.get(at..).unwrap_or_default();
+            self.is_closing = starts_with_ignoring_case(remaining, self.closer_name());
+            if self.is_closing {
+                at += self.closer_name().len();
+            } else if at < held {
+                if is_element(&self.opener, remaining, following) {
+                    self.depth += 1;
+                }
+                at += 1;
+            }
+        }
+        Progress::Open(held)
+    }
+}
+
+/// A turn of another role. The turn is Markdown of its own. Its closer does not count in code, in a block
+/// quotation, or between quotation marks, because a user may ask about the tokens of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Turn {
     closer: String,
@@ -199,7 +242,7 @@ impl Turn {
     fn is_quoted(&self, after: Option<char>, marks: &Marks) -> bool {
         let surrounded = self.last.zip(after);
         self.code.is_code()
-            || self.code.head.trim_start_matches(is_blank).starts_with('>')
+            || marks.begin_quotation(&self.code.head)
             || surrounded.is_some_and(|(before, after)| marks.surround(before, after))
     }
 

@@ -653,10 +653,15 @@ impl Scanner {
             .get(family)
             .is_some_and(|family| family.tier == Tier::Markerless);
         let calls = calls_of(reading.calls, is_bare, context);
-        let span = self.span(settings, family, open.start, end);
         let calls = match calls {
             Ok(calls) => calls,
+            Err(why @ Refusal::Malformed) => {
+                // The model repeats declarations instead of making calls.
+                let span = self.span(settings, family, open.start, open.start + open.marker);
+                return self.give_up(span, why, settings);
+            }
             Err(why) => {
+                let span = self.span(settings, family, open.start, end);
                 self.text_follows(open.start, settings);
                 self.layout.end_refused(&self.text, open.start, end);
                 return self.refused.push((span, self.part, why));
@@ -667,6 +672,7 @@ impl Scanner {
             let span = self.span(settings, family, open.start, open.start + open.marker);
             return self.give_up(span, Refusal::Limit, settings);
         }
+        let span = self.span(settings, family, open.start, end);
         let written = settings.families.get(family);
         let repeatable_family = written
             .filter(|it| it.allows_consecutive_blocks)

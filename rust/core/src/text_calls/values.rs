@@ -7,15 +7,16 @@ use crate::assemble::part::canonical_json::canonical;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::Scanner;
+use crate::json::members::find;
+use crate::json::members::is_string;
 use crate::json::members::members;
 use crate::json::write_string;
 use crate::model::config::Config;
 use crate::text_calls::reading::Arguments;
 use crate::text_calls::reading::ParsedCall;
-use crate::text_calls::reading::Value as Read;
+use crate::text_calls::reading::Value;
 use crate::text_calls::reading::has_unique_keys;
-use serde_json::Map;
-use serde_json::Value;
+use crate::text_calls::schema::Schema;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -77,15 +78,16 @@ impl Types {
         }
     }
 
-    fn of(value: &Value) -> Types {
+    /// Returns the type of a value that a schema lists.
+    fn of(value: &Schema) -> Types {
         match value {
-            Value::Null => Types::NULL,
-            Value::Bool(_) => Types::BOOLEAN,
-            Value::Number(number) if number.is_f64() => Types::NUMBER,
-            Value::Number(_) => Types::INTEGER,
-            Value::String(_) => Types::STRING,
-            Value::Array(_) => Types::ARRAY,
-            Value::Object(_) => Types::OBJECT,
+            Schema::Null => Types::NULL,
+            Schema::Bool(_) => Types::BOOLEAN,
+            Schema::Integer => Types::INTEGER,
+            Schema::Float => Types::NUMBER,
+            Schema::Text(_) => Types::STRING,
+            Schema::List(_) => Types::ARRAY,
+            Schema::Object(_) => Types::OBJECT,
         }
     }
 }
@@ -93,11 +95,11 @@ impl Types {
 /// The parameters of a tool, as described by its schema.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameters<'a> {
-    root: &'a Value,
+    root: &'a Schema,
 }
 
 impl<'a> Parameters<'a> {
-    pub fn new(root: &'a Value) -> Parameters<'a> {
+    pub fn new(root: &'a Schema) -> Parameters<'a> {
         Parameters { root }
     }
 
@@ -119,50 +121,40 @@ impl<'a> Parameters<'a> {
     }
 
     /// Calls `look` with the schema, with the schemas that it refers to, and with its alternatives.
-    fn visit(
-        &self,
-        schema: &'a Value,
-        rest: &mut usize,
-        look: &mut dyn FnMut(&'a Map<String, Value>),
-    ) {
+    fn visit(&self, schema: &'a Schema, rest: &mut usize, look: &mut dyn FnMut(&'a Schema)) {
         let mut waiting = vec![schema];
         while let Some(schema) = waiting.pop() {
             if *rest == 0 {
                 return;
             }
             *rest -= 1;
-            let Some(members) = schema.as_object() else {
-                continue;
-            };
-            look(members);
-            let referred = members.get("$ref").and_then(Value::as_str);
-            let referred = referred.and_then(|position| position.strip_prefix('#'));
-            waiting.extend(referred.and_then(|position| self.root.pointer(position)));
+            look(schema);
+            let reference = schema.get("$ref").and_then(Schema::text);
+            waiting.extend(reference.and_then(|reference| self.root.referred(reference)));
             for key in ["anyOf", "oneOf", "allOf"] {
-                let list = members.get(key).and_then(Value::as_array);
-                waiting.extend(list.into_iter().flatten());
+                waiting.extend(schema.get(key).map(Schema::items).into_iter().flatten());
             }
         }
     }
 }
 
 /// Returns the types that a schema itself declares, without the types of schemas that it refers to.
-fn declared(schema: &Map<String, Value>) -> Types {
+fn declared(schema: &Schema) -> Types {
     let mut types = Types::default();
     match schema.get("type") {
-        Some(Value::String(word)) => types = Types::named(word),
-        Some(Value::Array(words)) => {
-            let words = words.iter().filter_map(Value::as_str);
+        Some(Schema::Text(word)) => types = Types::named(word),
+        Some(Schema::List(words)) => {
+            let words = words.iter().filter_map(Schema::text);
             types = words.fold(types, |types, word| types.or(Types::named(word)));
         }
         _ => {}
     }
     if types == Types::default() {
-        let listed = schema.get("enum").and_then(Value::as_array);
+        let listed = schema.get("enum").map(Schema::items);
         let values = listed.into_iter().flatten().chain(schema.get("const"));
         types = values.fold(types, |types, value| types.or(Types::of(value)));
     }
-    if types != Types::default() && schema.get("nullable") == Some(&Value::Bool(true)) {
+    if types != Types::default() && schema.get("nullable") == Some(&Schema::Bool(true)) {
         types = types.or(Types::NULL);
     }
     types
@@ -255,7 +247,7 @@ fn json(raw: &str, opener: char) -> Option<String> {
 /// One of the request's tools.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tool {
-    schema: Option<Value>,
+    schema: Option<Schema>,
     /// True if calls to this tool always stay text.
     is_never: bool,
 }
@@ -263,12 +255,12 @@ pub(crate) struct Tool {
 impl Tool {
     /// Creates a tool. `schema`: the JSON text of the tool's parameter schema.
     pub fn new(schema: Option<&str>) -> Tool {
-        let schema = schema.and_then(|text| serde_json::from_str(text).ok());
+        let schema = schema.and_then(Schema::parse);
         let mark = schema
             .as_ref()
-            .and_then(|schema: &Value| schema.get("x-text-calls"));
+            .and_then(|schema| schema.get("x-text-calls"));
         Tool {
-            is_never: mark == Some(&Value::Bool(false)),
+            is_never: mark == Some(&Schema::Bool(false)),
             schema,
         }
     }
@@ -367,10 +359,24 @@ pub(crate) fn arguments(
             text
         }
     };
+    if is_declaration(&text) && !schema.is_some_and(|schema| schema.describes_schemas()) {
+        return Err(Refusal::Malformed);
+    }
     if wholly && !schema.is_some_and(|schema| schema.fits(&text)) {
         return Err(Refusal::BadArguments);
     }
     Ok(text)
+}
+
+/// Returns true if the arguments are the schema of a tool's parameters: the model repeated the tool's declaration.
+fn is_declaration(object: &str) -> bool {
+    let members = members(Raw {
+        text: object,
+        kind: Kind::Object,
+    });
+    let properties = find(&members, "properties");
+    is_string(find(&members, "type"), "object")
+        && properties.is_some_and(|properties| properties.kind == Kind::Object)
 }
 
 /// Returns a text that is the same for all JSON texts of equal arguments. `5`, `5.0`, and `0.5e1` are equal.
@@ -441,15 +447,15 @@ fn comparable_number(text: &str) -> Option<String> {
 }
 
 /// Returns a value as JSON, or `None` if the value matches none of the allowed types.
-fn json_value(value: &Read, types: Option<Types>) -> Option<String> {
+fn json_value(value: &Value, types: Option<Types>) -> Option<String> {
     match value {
-        Read::Raw(raw) => typed(raw, types),
-        Read::Text(text) => {
+        Value::Raw(raw) => typed(raw, types),
+        Value::Text(text) => {
             let mut out = String::with_capacity(text.len() + 2);
             write_string(&mut out, text);
             Some(out)
         }
-        Read::Json(text) => {
+        Value::Json(text) => {
             let mut scanner = Scanner::new(text, None);
             let value = scanner.skip().ok()?;
             scanner.finish().ok()?;
@@ -465,14 +471,20 @@ impl Parameters<'_> {
             text: object,
             kind: Kind::Object,
         });
-        let required = self.root.get("required").and_then(Value::as_array);
-        let mut required = required.into_iter().flatten().filter_map(Value::as_str);
+        let required = self.root.get("required").map(Schema::items);
+        let mut required = required.into_iter().flatten().filter_map(Schema::text);
         required.all(|key| members.iter().any(|member| member.key.name() == key))
             && members.iter().all(|member| {
                 let key = member.key.name();
                 let is = Types::of_text(member.raw);
                 self.describes(&key) && self.types(&key).is_none_or(|types| types.allows(is))
             })
+    }
+
+    /// Returns true if the tool has a parameter with the name of a schema's members, so that a schema may be its
+    /// arguments.
+    fn describes_schemas(&self) -> bool {
+        ["type", "properties"].iter().any(|key| self.describes(key))
     }
 
     fn describes(&self, key: &str) -> bool {

@@ -3,6 +3,7 @@
 use crate::text_calls::byte_set::ByteSet;
 use crate::text_calls::fences::FENCE;
 use crate::text_calls::marks::Marks;
+use crate::text_calls::open::Element;
 use crate::text_calls::open::Following;
 use crate::text_calls::open::Open;
 use crate::text_calls::open::Turn;
@@ -27,7 +28,11 @@ enum TagKind {
         closer: String,
     },
     ReasoningCloser,
+    /// `complete`: the texts after the opener that also close the section, because the end of the opener is the
+    /// beginning of the closer. In HTML, `<!-->` and `<!--->` are comments
+    /// (<https://html.spec.whatwg.org/multipage/parsing.html#comment-start-state>).
     Section {
+        complete: Vec<String>,
         closer: String,
     },
     /// `<name`, which matches only if the name of the tag ends there.
@@ -50,14 +55,13 @@ impl Tag {
                 closer: closer.clone(),
             }),
             TagKind::ReasoningCloser => None,
-            TagKind::Section { closer } => Some(Open::Section {
+            TagKind::Section { closer, .. } => Some(Open::Section {
                 closer: closer.clone(),
             }),
-            TagKind::Element { closer } => Some(Open::Element {
-                opener: self.text.clone(),
-                closer: closer.clone(),
-                depth: 1,
-            }),
+            TagKind::Element { closer } => Some(Open::Element(Element::new(
+                self.text.clone(),
+                closer.clone(),
+            ))),
             TagKind::Message { closer, .. } => Some(Open::Turn(Turn::new(closer.clone()))),
         }
     }
@@ -74,13 +78,19 @@ impl Tag {
         self.kind != TagKind::ReasoningCloser
     }
 
+    /// Returns the texts after the opener that make it no opener.
+    fn exceptions(&self) -> &[String] {
+        match &self.kind {
+            TagKind::Message { own, .. } => own.as_slice(),
+            TagKind::Section { complete, .. } => complete,
+            _ => &[],
+        }
+    }
+
     /// Number of bytes needed to determine whether a text begins with the tag.
     fn longest(&self) -> usize {
-        let role = match &self.kind {
-            TagKind::Message { own: Some(own), .. } => own.len(),
-            _ => 0,
-        };
-        self.text.len() + role + 1
+        let after = self.exceptions().iter().map(String::len).max();
+        self.text.len() + after.unwrap_or(0) + 1
     }
 
     /// Returns true if the text may turn out to begin with the tag, because more text follows.
@@ -91,6 +101,11 @@ impl Tag {
                 let role = strip_prefix_ignoring_case(text, &self.text);
                 let begins_role = |role: &str| starts_with_ignoring_case(own, role);
                 begins(&self.text, text) || role.is_some_and(begins_role)
+            }
+            TagKind::Section { complete, .. } => {
+                let after = strip_prefix_ignoring_case(text, &self.text);
+                let may_close = |after: &str| complete.iter().any(|rest| begins(rest, after));
+                begins(&self.text, text) || after.is_some_and(may_close)
             }
             _ => begins(&self.text, text),
         }
@@ -110,6 +125,10 @@ impl Tag {
                 };
                 !after.is_some_and(is_own)
             }
+            TagKind::Section { complete, .. } => {
+                let after = text.get(self.text.len()..).unwrap_or_default();
+                !complete.iter().any(|rest| after.starts_with(rest.as_str()))
+            }
             _ => true,
         }
     }
@@ -118,6 +137,16 @@ impl Tag {
 fn strip_prefix_ignoring_case<'t>(text: &'t str, word: &str) -> Option<&'t str> {
     let is_start = starts_with_ignoring_case(text, word);
     text.get(word.len()..).filter(|_| is_start)
+}
+
+/// Returns each text that completes the closer after an end of the opener.
+fn completing(opener: &str, closer: &str) -> Vec<String> {
+    let splits = closer.char_indices().skip(1);
+    let rest = |(at, _)| {
+        let (start, rest) = closer.split_at(at);
+        opener.ends_with(start).then(|| rest.to_owned())
+    };
+    splits.filter_map(rest).collect()
 }
 
 /// The tokens around a message of another role.
@@ -191,7 +220,8 @@ impl Words {
         }
         for [open, close] in &lists.sections {
             let closer = close.to_ascii_lowercase();
-            add(open, TagKind::Section { closer });
+            let complete = completing(&open.to_ascii_lowercase(), &closer);
+            add(open, TagKind::Section { complete, closer });
         }
         tags.sort_by(|one, other| {
             let by_length = other.text.len().cmp(&one.text.len());
@@ -281,25 +311,24 @@ impl Words {
         tags.any(|tag| tag.is_opener() && begins(&tag.text, text))
     }
 
-    /// Returns true if the text is the opener of a message, and the character after the text may continue the role of
-    /// the model.
-    pub fn may_continue_role(&self, text: &str, next: char) -> bool {
-        self.tags.iter().any(|tag| match &tag.kind {
-            TagKind::Message { own: Some(own), .. } => {
-                let role = strip_prefix_ignoring_case(text, &tag.text);
-                let rest = role.and_then(|role| strip_prefix_ignoring_case(own, role));
-                rest.is_some_and(|rest| rest.starts_with(next.to_ascii_lowercase()))
-            }
-            _ => false,
+    /// Returns true if the text is an opener, and the character after the text may continue what makes it no opener:
+    /// the role of the model, or the end of a section.
+    pub fn may_continue(&self, text: &str, next: char) -> bool {
+        let continues = |after: &str, word: &str| {
+            let rest = strip_prefix_ignoring_case(word, after);
+            rest.is_some_and(|rest| rest.starts_with(next.to_ascii_lowercase()))
+        };
+        self.tags.iter().any(|tag| {
+            let after = strip_prefix_ignoring_case(text, &tag.text);
+            after.is_some_and(|after| tag.exceptions().iter().any(|word| continues(after, word)))
         })
     }
 
-    /// Returns true if the text is the opener of a message, possibly with the beginning of the model's role.
-    pub fn is_message(&self, text: &str) -> bool {
-        self.tags.iter().any(|tag| match &tag.kind {
-            TagKind::Message { own: Some(_), .. } => starts_with_ignoring_case(text, &tag.text),
-            _ => false,
-        })
+    /// Returns true if the text is an opener that the text after it can make no opener, possibly with the beginning of
+    /// that text.
+    pub fn is_held_opener(&self, text: &str) -> bool {
+        let mut tags = self.tags.iter();
+        tags.any(|tag| !tag.exceptions().is_empty() && starts_with_ignoring_case(text, &tag.text))
     }
 
     /// Returns the offset from which the rest of the text may turn out to be a tag, a run of backticks, or `|>`.

@@ -1,11 +1,11 @@
 //! Parses calls in braces with bare keys: `call:f{k:<|"|>v<|"|>,n:3}`. Strings are enclosed in quotation tokens that
 //! the family defines.
 
-use crate::json::Scanner;
 use crate::json::write_string;
 use crate::text_calls::entry::Entry;
 use crate::text_calls::grammar::MAX_NESTING;
 use crate::text_calls::grammar::add_member;
+use crate::text_calls::grammar::is_number;
 use crate::text_calls::reading::GrammarState;
 use crate::text_calls::reading::Nested;
 use crate::text_calls::reading::Parse;
@@ -106,11 +106,11 @@ impl Literals {
                         reading.state = GrammarState::Members;
                     } else {
                         let word = reading.run(text, in_word)?;
-                        let mut scanner = Scanner::new(word, None);
-                        let raw = scanner.skip().map_err(|_| ParseFailure::Broken)?;
-                        scanner.finish().map_err(|_| ParseFailure::Broken)?;
+                        if !is_number(word) && !matches!(word, "true" | "false" | "null") {
+                            return Err(ParseFailure::Broken);
+                        }
                         begin_value(reading);
-                        reading.json.push_str(raw.text);
+                        reading.json.push_str(word);
                         end_value(reading)?;
                     }
                 }

@@ -35,7 +35,7 @@ enum Values {
 /// How a call's JSON object stores the tool name and the arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Keys {
-    /// The object has one member: its key is the name, and its value is the arguments.
+    /// The object has one member: its key is the name, and its value, an object, is the arguments.
     Keyed,
     Named {
         name: String,
@@ -131,7 +131,7 @@ fn call(raw: Raw<'_>, keys: &Keys) -> Option<ParsedCall> {
         let value = scanner.skip().ok()?;
         let is_broken = match keys {
             Keys::Keyed => {
-                arguments = Some(object(value, true)?);
+                arguments = Some(object(value, false)?);
                 name.replace(key.into_owned()).is_some()
             }
             Keys::Named { name: known, .. } if *known == key => {

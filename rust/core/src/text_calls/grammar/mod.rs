@@ -9,6 +9,7 @@ pub(crate) mod python;
 pub(crate) mod python_literal;
 pub(crate) mod xml;
 
+use crate::json::token::number_end;
 use crate::text_calls::entry::Close;
 use crate::text_calls::entry::Entry;
 use crate::text_calls::reading::Parse;
@@ -85,6 +86,14 @@ impl Grammar {
             reading.is_between = true;
         }
     }
+}
+
+/// Returns true if the text is a number in JSON syntax.
+///
+/// A number beyond the range of floats is one, so that its block is read to its end. The value is refused when the
+/// arguments are checked.
+fn is_number(text: &str) -> bool {
+    number_end(text.as_bytes(), 0).is_some_and(|(end, _)| end == text.len())
 }
 
 /// Adds the parameter whose key has been read. A duplicate key makes the block malformed.

@@ -3,9 +3,9 @@
 //! `true`, `false`, and `null` are accepted in addition to Python's own names. Names, operators, positional arguments,
 //! and all other expressions that would require evaluation are refused.
 
-use crate::json::Scanner;
 use crate::json::write_string;
 use crate::text_calls::grammar::MAX_NESTING;
+use crate::text_calls::grammar::is_number;
 use crate::text_calls::reading::Arguments;
 use crate::text_calls::reading::ParsedCall;
 use crate::text_calls::reading::Value;
@@ -234,8 +234,7 @@ fn decimal(raw: &str) -> Option<String> {
         }
         _ => spelled.push_str(digits),
     }
-    let value = Scanner::new(&spelled, None).skip().ok()?;
-    (value.text.len() == spelled.len()).then_some(spelled)
+    is_number(&spelled).then_some(spelled)
 }
 
 /// Reads a quoted string. The cursor must be at the opening quote.

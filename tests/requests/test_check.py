@@ -122,6 +122,13 @@ WRONG: list[tuple[str, str, str | None, Any, Any]] = [
         {"max_tokens": 9, "metadata": {"user_id": "u_1-a"}},
     ),
     ("option_required", "anthropic", None, {}, {"max_tokens": 9}),
+    (
+        "option_required",
+        "anthropic",
+        None,
+        {"max_tokens": 9, "tools": [CLAUDE_GET], "tool_choice": {"disable_parallel_tool_use": True}},
+        {"max_tokens": 9, "tools": [CLAUDE_GET], "tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
+    ),
     ("option_unsupported", "openai-chat", "deepseek", {"seed": 7}, {}),
     (
         "option_unsupported",

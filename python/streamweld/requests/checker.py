@@ -312,11 +312,15 @@ class _Checker:
                 self.add("tool_choice_alone", ("tool_choice",))
 
     def anthropic(self) -> None:
-        """Check for blank stop sequences, and for an option about parallel calls next to the tool choice `none`."""
+        """Check for blank stop sequences, a tool choice without a type, and the option for parallel calls next to the
+        tool choice `none`.
+        """
         for n, text in enumerate(listed(self.request.get("stop_sequences"))):
             if isinstance(text, str) and not text.strip():
                 self.add("option_form", ("stop_sequences", str(n)), "a blank stop sequence")
         choice = object_of(self.request.get("tool_choice"))
+        if choice and choice.get("type") is None:
+            self.add("option_required", ("tool_choice",), "tool_choice.type")
         if choice.get("type") == "none" and "disable_parallel_tool_use" in choice:
             self.add("option_alone", ("tool_choice", "disable_parallel_tool_use"), "no calls with the tool choice none")
 

@@ -65,15 +65,20 @@ def _path_in(option: Option, context: RequestContext, path: str, made: dict[str,
 def _excluded(option: Option, context: RequestContext, made: dict[str, Any]) -> bool:
     """Return whether the option for parallel calls must be omitted.
 
-    Anthropic's option is a member of the tool choice, and its tool choice `none` rejects the option. If there is no
-    tool choice, this function adds `auto`.
+    Anthropic's option is a member of the tool choice, which must have a type, and its tool choice `none` rejects the
+    option. If there is no tool choice, this function adds `auto`, unless the tool choice was dropped for lack of tools.
     """
-    if option.word != "parallel" or context.target != "anthropic" or context.same:
+    if option.word != "parallel" or context.target != "anthropic":
         return False
     choice = object_of(made.get("tool_choice"))
-    if not choice:
-        made["tool_choice"] = {"type": "auto"}
-    return choice.get("type") == "none"
+    if choice.get("type") is not None:
+        return choice["type"] == "none" and not context.same
+    if context.same and not made.get("tools"):
+        return True
+    if context.same:
+        context.edit("option_required", ("tool_choice",), "added tool_choice.type = auto")
+    made["tool_choice"] = {"type": "auto", **choice}
+    return False
 
 
 def unfit(option: Option, value: Any) -> bool:

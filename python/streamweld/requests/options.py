@@ -189,6 +189,8 @@ def _fitted(option: Option, context: RequestContext, path: str, value: Any) -> A
         return _formed(option, context, path, value)
     if option.entries and value is not None:
         value = _entries(option, context, path, value)
+    if context.target in option.members and not context.same:
+        value = _members(option, context, path, value)
     most = option.max_items.get(context.target)
     if most is not None and isinstance(value, (Mapping, Sequence)) and not isinstance(value, str) and len(value) > most:
         all_ = cast("Mapping[str, Any] | Sequence[Any]", value)
@@ -246,6 +248,21 @@ def _entries(option: Option, context: RequestContext, path: str, value: Any) -> 
     rest = {name: other for name, other in value.items() if name not in kept}
     why = f"{context.target} does not accept the type, length or characters of these entries"
     context.lose(option.word, steps(path), why, rest)
+    return kept or None
+
+
+def _members(option: Option, context: RequestContext, path: str, value: Any) -> Any:
+    """Return the members of an object that the target has, with values that it has, or None if there are none."""
+    known = option.members[context.target]
+    kept: dict[str, Any] = {}
+    for name, member in object_of(value).items():
+        values = known.get(name)
+        if name not in known:
+            context.lose(name, (*steps(path), name), f"{context.target} does not have this member", member)
+        elif values is not None and member not in values:
+            context.lose(name, (*steps(path), name), f"{context.target} does not have this value", member)
+        else:
+            kept[name] = member
     return kept or None
 
 

@@ -63,6 +63,7 @@ class Option:
     max_items: Mapping[str, int]
     forms: Mapping[str, Json]
     entries: Mapping[str, Json]
+    members: Mapping[str, Mapping[str, Sequence[Any] | None]]
     required: Mapping[str, Any]
     models: Mapping[str, Mapping[str, str]]
     also: Mapping[str, Sequence[str]]
@@ -127,6 +128,7 @@ def options() -> tuple[Option, ...]:
             max_items=row.get("max_items", _NOTHING),
             forms=row.get("forms", _NOTHING),
             entries=row.get("entries", _NOTHING),
+            members=row.get("members", _NOTHING),
             required=row.get("required", _NOTHING),
             models=row.get("models", _NOTHING),
             also=row.get("also", _NOTHING),

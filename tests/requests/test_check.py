@@ -130,6 +130,21 @@ WRONG: list[tuple[str, str, str | None, Any, Any]] = [
         {"max_tokens": 9, "tools": [CLAUDE_GET], "tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
     ),
     ("option_unsupported", "openai-chat", "deepseek", {"seed": 7}, {}),
+    ("option_unsupported", "openai-chat", None, {"model": "o3", "top_p": 0.5}, {"model": "o3", "top_p": 1}),
+    (
+        "option_unsupported",
+        "openai-chat",
+        "azure-openai",
+        {"model": "gpt-5-mini", "logit_bias": {"1": 2}},
+        {"model": "gpt-4.1", "logit_bias": {"1": 2}},
+    ),
+    (
+        "option_unsupported",
+        "responses",
+        None,
+        {"input": "hi", "model": "gpt-5.1", "temperature": 0.5, "reasoning": {"effort": "low"}},
+        {"input": "hi", "model": "gpt-5.1", "temperature": 0.5, "reasoning": {"effort": "none"}},
+    ),
     (
         "option_unsupported",
         "openai-chat",

@@ -31,6 +31,7 @@ from streamweld.requests.tables import (
     model_facts,
     object_of,
     openai_efforts,
+    openai_rejects_sampling,
     options,
     pointer,
     spec,
@@ -192,6 +193,10 @@ class _Checker:
             accepted = openai_efforts(self.request.get("model"), self.facts)
             if accepted is not None and word in spec("thinking")["efforts"] and word not in accepted:
                 self.add("option_unsupported", steps(path), f"effort {word} with {self.request.get('model')}")
+            if openai_rejects_sampling(self.request.get("model"), word, self.facts):
+                for name, default in spec("openai_sampling")["options"][self.target].items():
+                    if self.request.get(name, default) not in (None, default):
+                        self.add("option_unsupported", (name,), f"{name} with {self.request.get('model')}")
 
     def _bounds(self, option: Option, path: str, value: Any) -> None:
         if option.kind == "text":

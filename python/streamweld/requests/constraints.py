@@ -17,6 +17,7 @@ from streamweld.requests.tables import (
     nearest_effort,
     object_of,
     openai_efforts,
+    openai_rejects_sampling,
     options,
     put,
     reasons_by_default,
@@ -54,9 +55,11 @@ def apply(context: RequestContext, made: dict[str, Any]) -> None:
             _tools_of_calls(context, made)
         case "responses":
             _effort(context, made, "reasoning.effort")
+            _sampling(context, made, "reasoning.effort")
             _responses(context, made)
         case "openai-chat":
             _effort(context, made, "reasoning_effort")
+            _sampling(context, made, "reasoning_effort")
             if (
                 made.get("stream") is True
                 and _FAMILIES.get(context.source) != "chat"
@@ -112,6 +115,27 @@ def _effort(context: RequestContext, made: dict[str, Any], path: str) -> None:
         context.edit("option_implied", origin, "dropped, because the model does not reason", effort)
     else:
         context.lose("reasoning", origin, "the model does not reason", effort)
+
+
+def _sampling(context: RequestContext, made: dict[str, Any], effort: str) -> None:
+    """Remove the sampling options if the model rejects them, because it reasons. `effort`: the path of the effort."""
+    if not openai_rejects_sampling(made.get("model"), at(made, effort), context.facts):
+        return
+    why = "the model reasons, and does not accept sampling options"
+    for name, default in spec("openai_sampling")["options"][context.target].items():
+        if name not in made:
+            continue
+        value = made.pop(name)
+        if value == default:
+            context.edit("option_implied", context.origin(name), f"dropped: {why}", value)
+        elif value is not None:
+            context.lose(name, context.origin(name), why, value)
+    included = made.get("include")
+    if is_list(included) and _LOGPROBS in included:
+        context.lose("include", context.origin("include"), why, _LOGPROBS)
+        made["include"] = [value for value in included if value != _LOGPROBS]
+        if not made["include"]:
+            del made["include"]
 
 
 def _json_word(context: RequestContext, made: dict[str, Any]) -> None:

@@ -116,7 +116,12 @@ def _of_turn(turn: Turn, context: Context) -> Turn | None:
 
 
 def _needs_content(turn: Turn, context: Context) -> bool:
-    """Return whether the target rejects a message without content. The AI SDK's UI accepts empty assistant messages."""
+    """Return whether the target rejects a message without content.
+
+    The AI SDK's UI accepts empty assistant messages. A system message among others may only set options.
+    """
+    if turn.role == "system" and turn.origin is not None and turn.origin.extra and not turn.top:
+        return False
     fact = context.fact("empty_message")
     return fact is not None and not (fact == "drop_unless_assistant" and turn.role == "assistant")
 

@@ -52,6 +52,19 @@ def marked(number: int) -> Any:
     return [{"type": "text", "text": str(n), "cache_control": {"type": "ephemeral"}} for n in range(number)]
 
 
+def claude_format(*, cited: bool = False, prefill: bool = False) -> dict[str, Any]:
+    source = {"type": "text", "media_type": "text/plain", "data": "x"}
+    document = {"type": "document", "source": source, "citations": {"enabled": cited}}
+    asked = [{"role": "user", "content": [document, {"type": "text", "text": "hi"}]}]
+    begun = [{"role": "assistant", "content": "{"}] if prefill else []
+    return {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 9,
+        "messages": [*asked, *begun],
+        "output_config": {"format": {"type": "json_schema", "schema": CLOSED}},
+    }
+
+
 CLOSED: Any = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
@@ -450,6 +463,8 @@ WRONG: list[tuple[str, str, str | None, Any, Any]] = [
     ),
     ("option_alone", "openai-chat", None, {"top_logprobs": 2}, {"top_logprobs": 2, "logprobs": True}),
     ("option_conflict", "openai-chat", None, {"max_tokens": 1, "max_completion_tokens": 1}, {"max_tokens": 1}),
+    ("option_conflict", "anthropic", None, claude_format(cited=True), claude_format()),
+    ("option_conflict", "anthropic", None, claude_format(prefill=True), claude_format()),
     (
         "option_conflict",
         "responses",

@@ -126,12 +126,12 @@ def _sampling(context: RequestContext, made: dict[str, Any], effort: str) -> Non
         return
     why = "the model reasons, and does not accept sampling options"
     for name, default in spec("openai_sampling")["options"][context.target].items():
-        if name not in made:
+        if made.get(name) is None:
             continue
         value = made.pop(name)
         if value == default:
             context.edit("option_implied", context.origin(name), f"dropped: {why}", value)
-        elif value is not None:
+        else:
             context.lose(name, context.origin(name), why, value)
     included = made.get("include")
     if is_list(included) and _LOGPROBS in included:

@@ -133,8 +133,8 @@ def _sampling(context: RequestContext, made: dict[str, Any], effort: str) -> Non
             context.edit("option_implied", context.origin(name), f"dropped: {why}", value)
         else:
             context.lose(name, context.origin(name), why, value)
-    included = made.get("include")
-    if is_list(included) and _LOGPROBS in included:
+    included = listed(made.get("include"))
+    if _LOGPROBS in included:
         context.lose("include", context.origin("include"), why, _LOGPROBS)
         made["include"] = [value for value in included if value != _LOGPROBS]
         if not made["include"]:
@@ -211,11 +211,10 @@ def _uncited(holder: Any, path: tuple[str | int, ...], context: RequestContext) 
             "citations", where, "the API rejects citations together with a response format", fields["citations"]
         )
         made = {name: value for name, value in fields.items() if name != "citations"}
-    content = fields.get("content")
-    if is_list(content):
-        blocks = [_uncited(block, (*path, "content", n), context) for n, block in enumerate(content)]
-        if any(new is not old for new, old in zip(blocks, content, strict=True)):
-            made = {**(made or fields), "content": blocks}
+    content = listed(fields.get("content"))
+    blocks = [_uncited(block, (*path, "content", n), context) for n, block in enumerate(content)]
+    if any(new is not old for new, old in zip(blocks, content, strict=True)):
+        made = {**(made or fields), "content": blocks}
     return made or holder
 
 

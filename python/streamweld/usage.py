@@ -61,7 +61,8 @@ class NormalizedUsage:
     member, such as the `input_tokens` of a `message_start` that no later event corrects, is None.
 
     Attributes:
-        input: all tokens in the request, including those read from and written to the cache.
+        input: all tokens in the request, including those read from and written to the cache. If Anthropic compacted
+            the conversation, all counts include those of the compaction, which is billed like the response.
         cached_read: input tokens that were read from the cache.
         cache_write: input tokens that were written to the cache.
         output: all generated tokens, including reasoning.
@@ -92,18 +93,30 @@ class _Shape:
 
     paths: Mapping[str, Sequence[str | Sequence[str]]]
     modalities: Mapping[str, Sequence[Sequence[str]]]
+    iterations: tuple[str, str] | None
     adds: Mapping[str, Sequence[str]]
     total_decides: bool
     placeholder: str | None
 
     def read(self, raw: Mapping[str, Any]) -> _Counts:
-        """Return the counts in a usage object, as sent."""
+        """Return the counts in a usage object, as sent, with those of the iterations that the object excludes."""
+        every = [self._read_one(one) for one in (raw, *self._excluded_iterations(raw))]
+        sums = {name: _sum([counts.get(name) for counts in every]) for name in (*self.paths, *self.modalities)}
+        return {name: count for name, count in sums.items() if count is not None}
+
+    def _excluded_iterations(self, raw: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        if self.iterations is None:
+            return []
+        member, kind = self.iterations
+        return [entry for entry in _objects(raw.get(member)) if entry.get("type") == kind]
+
+    def _read_one(self, raw: Mapping[str, Any]) -> Mapping[str, int | None]:
         found: dict[str, int | None] = {}
         for name, paths in self.paths.items():
             found[name] = next((count for path in paths if (count := _count(raw, path)) is not None), None)
         for name, lists in self.modalities.items():
             found[name] = _sum([_of_modality(raw.get(member), modality) for member, modality in lists])
-        return {name: count for name, count in found.items() if count is not None}
+        return found
 
 
 def normalized(usage: Usage | Mapping[str, Any], dialect: str | None = None) -> NormalizedUsage:
@@ -206,6 +219,7 @@ def _shapes() -> Mapping[str, _Shape]:
         name: _Shape(
             row["paths"],
             row.get("modalities", nothing),
+            cast("tuple[str, str]", tuple(row["iterations"])) if "iterations" in row else None,
             row.get("adds", nothing),
             row["total_decides"],
             row.get("placeholder"),
@@ -243,10 +257,13 @@ def _count(raw: Mapping[str, Any], path: str | Sequence[str]) -> int | None:
 
 
 def _of_modality(listed: object, modality: str) -> int | None:
+    return _sum([_integer(entry.get("tokenCount")) for entry in _objects(listed) if entry.get("modality") == modality])
+
+
+def _objects(listed: object) -> list[Mapping[str, Any]]:
     if not isinstance(listed, list | tuple):
-        return None
-    entries = [cast("Mapping[str, object]", entry) for entry in listed if isinstance(entry, Mapping)]
-    return _sum([_integer(entry.get("tokenCount")) for entry in entries if entry.get("modality") == modality])
+        return []
+    return [cast("Mapping[str, Any]", entry) for entry in listed if isinstance(entry, Mapping)]
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:

@@ -52,6 +52,19 @@ def marked(number: int) -> Any:
     return [{"type": "text", "text": str(n), "cache_control": {"type": "ephemeral"}} for n in range(number)]
 
 
+def claude_format(*, cited: bool = False, prefill: bool = False) -> dict[str, Any]:
+    source = {"type": "text", "media_type": "text/plain", "data": "x"}
+    document = {"type": "document", "source": source, "citations": {"enabled": cited}}
+    asked = [{"role": "user", "content": [document, {"type": "text", "text": "hi"}]}]
+    begun = [{"role": "assistant", "content": "{"}] if prefill else []
+    return {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 9,
+        "messages": [*asked, *begun],
+        "output_config": {"format": {"type": "json_schema", "schema": CLOSED}},
+    }
+
+
 CLOSED: Any = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
@@ -122,7 +135,29 @@ WRONG: list[tuple[str, str, str | None, Any, Any]] = [
         {"max_tokens": 9, "metadata": {"user_id": "u_1-a"}},
     ),
     ("option_required", "anthropic", None, {}, {"max_tokens": 9}),
+    (
+        "option_required",
+        "anthropic",
+        None,
+        {"max_tokens": 9, "tools": [CLAUDE_GET], "tool_choice": {"disable_parallel_tool_use": True}},
+        {"max_tokens": 9, "tools": [CLAUDE_GET], "tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
+    ),
     ("option_unsupported", "openai-chat", "deepseek", {"seed": 7}, {}),
+    ("option_unsupported", "openai-chat", None, {"model": "o3", "top_p": 0.5}, {"model": "o3", "top_p": 1}),
+    (
+        "option_unsupported",
+        "openai-chat",
+        "azure-openai",
+        {"model": "gpt-5-mini", "logit_bias": {"1": 2}},
+        {"model": "gpt-4.1", "logit_bias": {"1": 2}},
+    ),
+    (
+        "option_unsupported",
+        "responses",
+        None,
+        {"input": "hi", "model": "gpt-5.1", "temperature": 0.5, "reasoning": {"effort": "low"}},
+        {"input": "hi", "model": "gpt-5.1", "temperature": 0.5, "reasoning": {"effort": "none"}},
+    ),
     (
         "option_unsupported",
         "openai-chat",
@@ -428,6 +463,8 @@ WRONG: list[tuple[str, str, str | None, Any, Any]] = [
     ),
     ("option_alone", "openai-chat", None, {"top_logprobs": 2}, {"top_logprobs": 2, "logprobs": True}),
     ("option_conflict", "openai-chat", None, {"max_tokens": 1, "max_completion_tokens": 1}, {"max_tokens": 1}),
+    ("option_conflict", "anthropic", None, claude_format(cited=True), claude_format()),
+    ("option_conflict", "anthropic", None, claude_format(prefill=True), claude_format()),
     (
         "option_conflict",
         "responses",

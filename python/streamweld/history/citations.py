@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from streamweld.history.model import Media, NestedPath, Opaque, SharedMember, Text, copied, members_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from streamweld.history.model import Part
 
@@ -89,7 +89,16 @@ def search_result(part: Opaque, target: str) -> tuple[Opaque, dict[str, Any]] | 
     made["content"] = [{**marks, "text": text} for text in texts]
     if _is_option("citations", given.get("citations")):
         made["citations"] = given["citations"]
-    left = {name: value for name, value in given.items() if name not in made and name != "type" and value is not None}
+    above = "" if target == _BEDROCK else f"{own}/"
+    left: dict[str, Any] = {
+        NestedPath(f"{above}{name}"): value
+        for name, value in given.items()
+        if name not in made and name != "type" and value is not None
+    }
+    for n, block in enumerate(blocks):
+        for name, value in members_of(block).items():
+            if name not in ("type", "text") and value is not None:
+                left[NestedPath(f"{above}content/{n}/{name}")] = value
     made = {"type": new, **made} if target == _ANTHROPIC else {new: made}
     return Opaque(path=part.path, raw=made, kind=new, dialect=target), left
 
@@ -103,13 +112,27 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _split(citations: Any, convert: Any) -> tuple[list[Any], list[Any]]:
-    """Return the converted citations, and those that cannot be converted."""
+    """Return the converted citations, and what cannot be converted: whole citations, and members of others."""
     given = _listed(citations) if citations.__class__ is list else [citations]
-    pairs = [(convert(members_of(citation)), citation) for citation in given if citation is not None]
-    return [made for made, _ in pairs if made is not None], [citation for made, citation in pairs if made is None]
+    made: list[Any] = []
+    left: list[Any] = []
+    for citation in given:
+        if citation is None:
+            continue
+        converted, used = convert(members_of(citation))
+        if converted is None:
+            left.append(citation)
+            continue
+        made.append(converted)
+        rest = {name: value for name, value in citation.items() if name not in used and value is not None}
+        if rest:
+            left.append(rest)
+    return made, left
 
 
-def _to_anthropic(citation: Mapping[str, Any]) -> dict[str, Any] | None:
+def _to_anthropic(citation: Mapping[str, Any]) -> tuple[dict[str, Any] | None, Collection[str]]:
+    """Return the citation for Anthropic, or None, and the members of the source that it represents."""
+    used = {"location", "title", "sourceContent"}
     for name, value in members_of(citation.get("location")).items():
         if name not in _LOCATIONS:
             continue
@@ -119,21 +142,22 @@ def _to_anthropic(citation: Mapping[str, Any]) -> dict[str, Any] | None:
         sources: Any = citation.get("sourceContent")
         text = "".join([text for source in _listed(sources) if isinstance(text := members_of(source).get("text"), str)])
         if not all(isinstance(step, int) for step in steps):
-            return None
+            return None, ()
         made = {"type": kind, "cited_text": text, **dict(zip(members, steps, strict=True))}
         if name == "searchResultLocation":
-            return {**made, "source": citation.get("source") or "", "title": citation.get("title")}
-        return {**made, "document_title": citation.get("title")}
-    return None
+            return {**made, "source": citation.get("source") or "", "title": citation.get("title")}, {*used, "source"}
+        return {**made, "document_title": citation.get("title")}, used
+    return None, ()
 
 
-def _to_bedrock(citation: Mapping[str, Any]) -> dict[str, Any] | None:
+def _to_bedrock(citation: Mapping[str, Any]) -> tuple[dict[str, Any] | None, Collection[str]]:
+    """Return the citation for Converse, or None, and the members of the source that it represents."""
     for name, (kind, members) in _LOCATIONS.items():
         if citation.get("type") != kind:
             continue
         steps = [citation.get(member) for member in members]
         if not all(isinstance(step, int) for step in steps):
-            return None
+            return None, ()
         place = dict(zip((_INDEXES.get(name, "documentIndex"), "start", "end"), steps, strict=True))
         made: dict[str, Any] = {"location": {name: place}}
         title = citation.get("title", citation.get("document_title"))
@@ -141,5 +165,5 @@ def _to_bedrock(citation: Mapping[str, Any]) -> dict[str, Any] | None:
         made |= {member: value for member, value in texts.items() if isinstance(value, str)}
         if isinstance(citation.get("cited_text"), str):
             made["sourceContent"] = [{"text": citation["cited_text"]}]
-        return made
-    return None
+        return made, {"type", *members, "title", "document_title", "source", "cited_text"}
+    return None, ()

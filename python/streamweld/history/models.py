@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["claude_version", "gemini_generation"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["claude_version", "gemini_generation", "is_claude_from"]
 
 # Matches `claude-opus-4-6`, `claude-opus-4-20250514` (version 4), `us.anthropic.claude-opus-4-6-v1`, and
 # `claude-sonnet-4.5`.
@@ -22,6 +25,12 @@ def claude_version(model: str | None) -> tuple[int, int] | None:
     """
     found = None if model is None else _CLAUDE.search(model)
     return None if found is None else (int(found[1]), int(found[2] or 0))
+
+
+def is_claude_from(model: str | None, version: Sequence[int] | None) -> bool:
+    """Return whether the model is a Claude model of this version or a newer one. False without a version."""
+    found = claude_version(model)
+    return version is not None and found is not None and found >= tuple(version)
 
 
 def gemini_generation(model: str | None) -> int | None:

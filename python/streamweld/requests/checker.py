@@ -20,6 +20,7 @@ from streamweld.errors import UsageError
 from streamweld.history import HistoryViolation
 from streamweld.history.ids import form_of
 from streamweld.history.profiles import resolve
+from streamweld.requests.claude import is_cited, prefills
 from streamweld.requests.schema_check import violation
 from streamweld.requests.tables import (
     at,
@@ -31,6 +32,7 @@ from streamweld.requests.tables import (
     model_facts,
     object_of,
     openai_efforts,
+    openai_rejects_sampling,
     options,
     pointer,
     spec,
@@ -192,6 +194,10 @@ class _Checker:
             accepted = openai_efforts(self.request.get("model"), self.facts)
             if accepted is not None and word in spec("thinking")["efforts"] and word not in accepted:
                 self.add("option_unsupported", steps(path), f"effort {word} with {self.request.get('model')}")
+            if openai_rejects_sampling(self.request.get("model"), word, self.facts):
+                for name, default in spec("openai_sampling")["options"][self.target].items():
+                    if self.request.get(name, default) not in (None, default):
+                        self.add("option_unsupported", (name,), f"{name} with {self.request.get('model')}")
 
     def _bounds(self, option: Option, path: str, value: Any) -> None:
         if option.kind == "text":
@@ -312,13 +318,30 @@ class _Checker:
                 self.add("tool_choice_alone", ("tool_choice",))
 
     def anthropic(self) -> None:
-        """Check for blank stop sequences, and for an option about parallel calls next to the tool choice `none`."""
+        """Check for blank stop sequences, a tool choice without a type, and the option for parallel calls next to the
+        tool choice `none`.
+        """
         for n, text in enumerate(listed(self.request.get("stop_sequences"))):
             if isinstance(text, str) and not text.strip():
                 self.add("option_form", ("stop_sequences", str(n)), "a blank stop sequence")
+        if at(self.request, "output_config.format") is not None:
+            self._with_format()
         choice = object_of(self.request.get("tool_choice"))
+        if choice and choice.get("type") is None:
+            self.add("option_required", ("tool_choice",), "tool_choice.type")
         if choice.get("type") == "none" and "disable_parallel_tool_use" in choice:
             self.add("option_alone", ("tool_choice", "disable_parallel_tool_use"), "no calls with the tool choice none")
+
+    def _with_format(self) -> None:
+        """Report citations and a prefilled response, which the API rejects together with a response format."""
+        messages = [object_of(message) for message in listed(self.request.get("messages"))]
+        for n, message in enumerate(messages):
+            for m, block in enumerate(map(object_of, listed(message.get("content")))):
+                for one in (block, *map(object_of, listed(block.get("content")))):
+                    if is_cited(one):
+                        self.add("option_conflict", ("messages", n, "content", m), "a response format and citations")
+        if messages and prefills(messages[-1]):
+            self.add("option_conflict", ("messages", len(messages) - 1), "a response format and a prefilled response")
 
     def bedrock(self) -> None:
         """Report tools with an empty description."""

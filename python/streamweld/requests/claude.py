@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from streamweld.requests.context import RequestContext
     from streamweld.requests.tables import Json
 
-__all__ = ["apply"]
+__all__ = ["apply", "is_cited", "prefills"]
 
+_CITED: Final = ("document", "search_result")
 _SAMPLING: Final = ("temperature", "top_p", "top_k")
 
 
@@ -26,6 +27,20 @@ def apply(context: RequestContext, made: dict[str, Any]) -> None:
     facts = claude_facts(context.target, made)
     if facts is not None:
         _Claude(context, made, facts).repair()
+
+
+def is_cited(block: Json) -> bool:
+    """Return whether a document or search result asks for citations."""
+    return block.get("type") in _CITED and object_of(block.get("citations")).get("enabled") is True
+
+
+def prefills(message: Json) -> bool:
+    """Return whether a final message of Anthropic's API is the beginning of the response, and not a call."""
+    if message.get("role") != "assistant":
+        return False
+    content = message.get("content")
+    blocks = listed(content)
+    return isinstance(content, str) or bool(blocks and object_of(blocks[-1]).get("type") == "text")
 
 
 class _Claude:

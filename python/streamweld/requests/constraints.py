@@ -10,6 +10,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamweld.requests import claude, gemini, schemas, thinking
+from streamweld.requests.claude import is_cited, prefills
 from streamweld.requests.tables import (
     at,
     is_list,
@@ -17,6 +18,7 @@ from streamweld.requests.tables import (
     nearest_effort,
     object_of,
     openai_efforts,
+    openai_rejects_sampling,
     options,
     put,
     reasons_by_default,
@@ -35,6 +37,7 @@ __all__ = ["ENCRYPTED", "apply", "include", "require"]
 
 ENCRYPTED: Final = "reasoning.encrypted_content"
 _LEADING: Final = ("system", "developer")
+_CONTINUE: Final = "Continue."
 _LOGPROBS: Final = "message.output_text.logprobs"
 _REQUIRES: Final = {"top_logprobs": "logprobs", "stream_options": "stream"}  # option -> the option it requires
 _FAMILIES: Final = {"openai-chat": "chat", "mistral": "chat"}
@@ -48,15 +51,18 @@ def apply(context: RequestContext, made: dict[str, Any]) -> None:
         case "anthropic":
             claude.apply(context, made)
             _no_choice(context, made)
+            _format(context, made)
         case "bedrock-converse":
             claude.apply(context, made)
             _descriptions(context, made)
             _tools_of_calls(context, made)
         case "responses":
             _effort(context, made, "reasoning.effort")
+            _sampling(context, made, "reasoning.effort")
             _responses(context, made)
         case "openai-chat":
             _effort(context, made, "reasoning_effort")
+            _sampling(context, made, "reasoning_effort")
             if (
                 made.get("stream") is True
                 and _FAMILIES.get(context.source) != "chat"
@@ -114,6 +120,27 @@ def _effort(context: RequestContext, made: dict[str, Any], path: str) -> None:
         context.lose("reasoning", origin, "the model does not reason", effort)
 
 
+def _sampling(context: RequestContext, made: dict[str, Any], effort: str) -> None:
+    """Remove the sampling options if the model rejects them, because it reasons. `effort`: the path of the effort."""
+    if not openai_rejects_sampling(made.get("model"), at(made, effort), context.facts):
+        return
+    why = "the model reasons, and does not accept sampling options"
+    for name, default in spec("openai_sampling")["options"][context.target].items():
+        if made.get(name) is None:
+            continue
+        value = made.pop(name)
+        if value == default:
+            context.edit("option_implied", context.origin(name), f"dropped: {why}", value)
+        else:
+            context.lose(name, context.origin(name), why, value)
+    included = listed(made.get("include"))
+    if _LOGPROBS in included:
+        context.lose("include", context.origin("include"), why, _LOGPROBS)
+        made["include"] = [value for value in included if value != _LOGPROBS]
+        if not made["include"]:
+            del made["include"]
+
+
 def _json_word(context: RequestContext, made: dict[str, Any]) -> None:
     """Add a system message that asks for JSON, if the API requires the word JSON in the messages.
 
@@ -153,6 +180,42 @@ def _no_choice(context: RequestContext, made: dict[str, Any]) -> None:
         path = ("tool_choice", "disable_parallel_tool_use")
         what = "dropped, because the tool choice none allows no calls"
         context.edit("option_alone", path, what, choice["disable_parallel_tool_use"])
+
+
+def _format(context: RequestContext, made: dict[str, Any]) -> None:
+    """Remove citations, and end a prefilled response, because the API rejects both together with a response format.
+
+    https://platform.claude.com/docs/en/build-with-claude/structured-outputs#feature-compatibility
+    """
+    if at(made, "output_config.format") is None:
+        return
+    given = listed(made.get("messages"))
+    messages = [_uncited(message, ("messages", n), context) for n, message in enumerate(given)]
+    last = object_of(messages[-1] if messages else None)
+    if prefills(last):
+        path = ("messages", len(given) - 1) if context.same else ("messages",)
+        what = "added a user message at the end, because a response with a format cannot be prefilled"
+        context.edit("option_conflict", path, what)
+        messages.append({"role": "user", "content": _CONTINUE})
+    if len(messages) != len(given) or any(new is not old for new, old in zip(messages, given, strict=True)):
+        made["messages"] = messages
+
+
+def _uncited(holder: Any, path: tuple[str | int, ...], context: RequestContext) -> Any:
+    """Return a message or a block without the enabled citations of its documents and search results."""
+    fields = object_of(holder)
+    made: dict[str, Any] = {}
+    if is_cited(fields):
+        where = (*path, "citations") if context.same else ("messages",)
+        context.lose(
+            "citations", where, "the API rejects citations together with a response format", fields["citations"]
+        )
+        made = {name: value for name, value in fields.items() if name != "citations"}
+    content = listed(fields.get("content"))
+    blocks = [_uncited(block, (*path, "content", n), context) for n, block in enumerate(content)]
+    if any(new is not old for new, old in zip(blocks, content, strict=True)):
+        made = {**(made or fields), "content": blocks}
+    return made or holder
 
 
 # --- Chat Completions

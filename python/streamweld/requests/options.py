@@ -65,15 +65,20 @@ def _path_in(option: Option, context: RequestContext, path: str, made: dict[str,
 def _excluded(option: Option, context: RequestContext, made: dict[str, Any]) -> bool:
     """Return whether the option for parallel calls must be omitted.
 
-    Anthropic's option is a member of the tool choice, and its tool choice `none` rejects the option. If there is no
-    tool choice, this function adds `auto`.
+    Anthropic's option is a member of the tool choice, which must have a type, and its tool choice `none` rejects the
+    option. If there is no tool choice, this function adds `auto`, unless the tool choice was dropped for lack of tools.
     """
-    if option.word != "parallel" or context.target != "anthropic" or context.same:
+    if option.word != "parallel" or context.target != "anthropic":
         return False
     choice = object_of(made.get("tool_choice"))
-    if not choice:
-        made["tool_choice"] = {"type": "auto"}
-    return choice.get("type") == "none"
+    if choice.get("type") is not None:
+        return choice["type"] == "none" and not context.same
+    if context.same and not made.get("tools"):
+        return True
+    if context.same:
+        context.edit("option_required", ("tool_choice",), "added tool_choice.type = auto")
+    made["tool_choice"] = {"type": "auto", **choice}
+    return False
 
 
 def unfit(option: Option, value: Any) -> bool:
@@ -184,6 +189,8 @@ def _fitted(option: Option, context: RequestContext, path: str, value: Any) -> A
         return _formed(option, context, path, value)
     if option.entries and value is not None:
         value = _entries(option, context, path, value)
+    if context.target in option.members and not context.same:
+        value = _members(option, context, path, value)
     most = option.max_items.get(context.target)
     if most is not None and isinstance(value, (Mapping, Sequence)) and not isinstance(value, str) and len(value) > most:
         all_ = cast("Mapping[str, Any] | Sequence[Any]", value)
@@ -241,6 +248,21 @@ def _entries(option: Option, context: RequestContext, path: str, value: Any) -> 
     rest = {name: other for name, other in value.items() if name not in kept}
     why = f"{context.target} does not accept the type, length or characters of these entries"
     context.lose(option.word, steps(path), why, rest)
+    return kept or None
+
+
+def _members(option: Option, context: RequestContext, path: str, value: Any) -> Any:
+    """Return the members of an object that the target has, with values that it has, or None if there are none."""
+    known = option.members[context.target]
+    kept: dict[str, Any] = {}
+    for name, member in object_of(value).items():
+        values = known.get(name)
+        if name not in known:
+            context.lose(name, (*steps(path), name), f"{context.target} does not have this member", member)
+        elif values is not None and member not in values:
+            context.lose(name, (*steps(path), name), f"{context.target} does not have this value", member)
+        else:
+            kept[name] = member
     return kept or None
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "nearest_level",
     "object_of",
     "openai_efforts",
+    "openai_rejects_sampling",
     "options",
     "pointer",
     "put",
@@ -63,6 +64,7 @@ class Option:
     max_items: Mapping[str, int]
     forms: Mapping[str, Json]
     entries: Mapping[str, Json]
+    members: Mapping[str, Mapping[str, Sequence[Any] | None]]
     required: Mapping[str, Any]
     models: Mapping[str, Mapping[str, str]]
     also: Mapping[str, Sequence[str]]
@@ -127,6 +129,7 @@ def options() -> tuple[Option, ...]:
             max_items=row.get("max_items", _NOTHING),
             forms=row.get("forms", _NOTHING),
             entries=row.get("entries", _NOTHING),
+            members=row.get("members", _NOTHING),
             required=row.get("required", _NOTHING),
             models=row.get("models", _NOTHING),
             also=row.get("also", _NOTHING),
@@ -186,6 +189,23 @@ def openai_efforts(model: object, facts: Json) -> Sequence[str] | None:
     if not isinstance(model, str) or "thinking" in facts or "efforts" in facts:
         return None
     return next((row for pattern, row in _efforts() if pattern.search(model)), None)
+
+
+def openai_rejects_sampling(model: object, effort: object, facts: Json) -> bool:
+    """Return whether an OpenAI model rejects sampling options. False for a gateway that has its own reasoning options.
+
+    `effort`: the reasoning effort of the request, or None.
+    """
+    if not isinstance(model, str) or "thinking" in facts or "efforts" in facts:
+        return False
+    never, with_effort = _sampling()
+    return bool(never.search(model) or (effort not in (None, "none") and with_effort.search(model)))
+
+
+@cache
+def _sampling() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    table = spec("openai_sampling")
+    return re.compile(table["never"]), re.compile(table["with_effort"])
 
 
 @cache

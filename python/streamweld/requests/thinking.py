@@ -45,6 +45,7 @@ _PREFERRED: Final = {
     "responses": ("openai",),
     "mistral": ("openai",),
 }
+_EFFORTS: Final = ("effort", "thinkingLevel", "maxReasoningEffort")
 _SUMMARIES: Final = ("summary", "generate_summary", "reasoningSummary")
 
 
@@ -53,7 +54,7 @@ class Thinking:
     """The reasoning options of a request.
 
     `on`: whether the model should reason; None if the request does not specify it. `shown`: whether the request asks
-    for the reasoning text.
+    for the reasoning text. `unknown`: efforts that are not in the table, with their paths.
     """
 
     path: tuple[str, ...]
@@ -62,6 +63,7 @@ class Thinking:
     effort: str | None = None
     budget: int | None = None
     shown: bool | None = None
+    unknown: Sequence[tuple[tuple[str, ...], str]] = ()
 
 
 def read(context: RequestContext) -> Thinking | None:
@@ -78,11 +80,13 @@ def read(context: RequestContext) -> Thinking | None:
     effort: str | None = None
     budget: int | None = None
     shown: bool | None = None
+    unknown: list[tuple[tuple[str, ...], str]] = []
     for path, value in found.items():
         given = object_of(value)
         name = path.rpartition(".")[2]
         if isinstance(value, str) and name not in _SUMMARIES and name != "prompt_mode":
             effort = effort or _effort(value)
+            unknown += _unknown(value, steps(path))
         elif name in _SUMMARIES:
             shown = True
         elif name == "prompt_mode" or name == "enable_thinking":
@@ -94,14 +98,15 @@ def read(context: RequestContext) -> Thinking | None:
             on = on if kind is None else kind != "disabled"
             if given.get("enabled") is not None:
                 on = given["enabled"] is True
-            effort = effort or _effort(
-                given.get("effort") or given.get("thinkingLevel") or given.get("maxReasoningEffort")
-            )
+            word = next((member for member in _EFFORTS if given.get(member)), None)
+            if word is not None:
+                effort = effort or _effort(given[word])
+                unknown += _unknown(given[word], (*steps(path), word))
             budget = _budget(given) if budget is None else budget
             shown = _shown(given) if shown is None else shown
     if on is None and (effort is not None or budget is not None):
         on = effort != "none" and budget != 0
-    return Thinking(steps(first), dict(found), on, effort, budget, shown)
+    return Thinking(steps(first), dict(found), on, effort, budget, shown, unknown)
 
 
 def _provider_paths(context: RequestContext) -> tuple[str, ...]:
@@ -116,9 +121,14 @@ def _provider_paths(context: RequestContext) -> tuple[str, ...]:
 
 
 def _effort(word: object) -> str | None:
-    """Return an effort in lower case, or None for values that are not an effort (`default`, `provider-default`)."""
+    """Return an effort in lower case, or None for values that are not a known effort."""
     known = spec("thinking")["efforts"]
     return word.lower() if isinstance(word, str) and word.lower() in known else None
+
+
+def _unknown(word: object, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], str]]:
+    known = isinstance(word, str) and word.lower() in (*spec("thinking")["efforts"], *spec("thinking")["unset"])
+    return [(path, word)] if isinstance(word, str) and not known else []
 
 
 def _budget(given: Mapping[str, Any]) -> int | None:
@@ -145,6 +155,8 @@ def translate(found: Thinking | None, context: RequestContext, made: dict[str, A
     if found is None:
         return
     context.written |= dict.fromkeys(_PLACES.get(context.target, ()), found.path)
+    for path, word in found.unknown:
+        context.lose(path[-1], path, f"this effort has no known equivalent in {context.target}", word)
     gateway = context.facts.get("thinking")
     if gateway is not None:
         _to_gateway(found, context, gateway, made)
@@ -193,6 +205,8 @@ def _word(found: Thinking, context: RequestContext, words: Mapping[str, str]) ->
 
 
 def _default_on(found: Thinking, context: RequestContext) -> None:
+    if found.unknown:  # a loss, which has been recorded
+        return
     context.edit(
         "option_implied",
         found.path,

@@ -15,7 +15,15 @@ if TYPE_CHECKING:
 __all__ = ["read"]
 
 _MEDIA: Final[Mapping[str, Kind]] = {"image": "image", "document": "file", "video": "video", "audio": "audio"}
-_OTHERS: Final = ("cachePoint", "guardContent", "citationsContent", "json", "searchResult")
+_OTHERS: Final = (
+    "cachePoint",
+    "guardContent",
+    "citationsContent",
+    "json",
+    "searchResult",
+    "toolAddition",
+    "toolRemoval",
+)
 
 
 def read(items: Sequence[Any], base: Path, payload: Json, report: Report) -> View:

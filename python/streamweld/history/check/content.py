@@ -236,6 +236,8 @@ def _emptiness(message: Message, report: Report) -> None:
     if message.role in ("tool", "other"):
         return
     spared = report.fact("empty_message") == "drop_unless_assistant" and message.role == "assistant"
+    # A system message among the messages may only set options.
+    spared = spared or (message.role == "system" and not message.raw.keys() <= {"role", "content"})
     if report.fact("empty_message") and not spared and _check_empty_text(message, report):
         report.add("message_empty", message.path, message.wire, "empty_message")
         return

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamweld.history.models import claude_version
+from streamweld.history.models import is_claude_from
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamweld.history.check.report import Report
     from streamweld.history.check.view import Json, Message, View
 
@@ -26,7 +24,7 @@ def check_order(view: View, report: Report) -> None:
     messages_sent = [message for message in view.messages if message.wire]
     if len(view.messages) < (report.fact("min_items") or 0):
         report.add("too_few", view.base, "", "min_items")
-    _roles(messages_sent, report)
+    _roles(view, messages_sent, report)
     _system(view, messages_sent, report)
     if report.fact("user_required") and view.messages and not any(message.role == "user" for message in messages_sent):
         report.add("user_missing", view.base, "", "user_required")
@@ -38,12 +36,15 @@ def check_order(view: View, report: Report) -> None:
     _ends(view, report)
 
 
-def _roles(messages_sent: list[Message], report: Report) -> None:
+def _roles(view: View, messages_sent: list[Message], report: Report) -> None:
     roles = report.fact("roles")
     outside = report.facts("system").get("place") == "top"
-    for message in messages_sent:
+    amid = is_claude_from(_model(view.payload), report.facts("system").get("mid_claude_from"))
+    for n, message in enumerate(messages_sent):
         if outside and message.role in _PROMPTS:
-            report.add("system_place", message.path, message.wire, "system")
+            before = messages_sent[n - 1].role if n else ""
+            if not amid or not (before in ("user", "tool", "system") or not message.blocks):
+                report.add("system_place", message.path, message.wire, "system")
         elif roles is not None and message.wire not in roles:
             report.add("role_unknown", message.path, message.wire, "roles")
 
@@ -96,10 +97,9 @@ def _ends(view: View, report: Report) -> None:
     open_end = last.role == "assistant" and not last.of("call") and last.raw.get("prefix") is not True
     if open_end and report.fact("last_assistant") == "prefix":
         report.add("last_assistant", last.path, "", "last_assistant")
-    limit: Sequence[int] | None = report.facts("prefill").get("claude_before")
-    version = claude_version(_model(view.payload))
+    refuses = is_claude_from(_model(view.payload), report.facts("prefill").get("claude_before"))
     speaks = last.role == "assistant" and bool(last.blocks) and last.blocks[-1].kind in ("text", "image", "file")
-    if speaks and limit is not None and version is not None and version >= tuple(limit):
+    if speaks and refuses:
         report.add("prefill_refused", last.path, "", "prefill")
 
 

@@ -116,7 +116,12 @@ def _of_turn(turn: Turn, context: Context) -> Turn | None:
 
 
 def _needs_content(turn: Turn, context: Context) -> bool:
-    """Return whether the target rejects a message without content. The AI SDK's UI accepts empty assistant messages."""
+    """Return whether the target rejects a message without content.
+
+    The AI SDK's UI accepts empty assistant messages. A system message among others may only set options.
+    """
+    if turn.role == "system" and turn.origin is not None and turn.origin.extra and not turn.top:
+        return False
     fact = context.fact("empty_message")
     return fact is not None and not (fact == "drop_unless_assistant" and turn.role == "assistant")
 
@@ -176,7 +181,7 @@ def _content(
             return changed(part, refusal=False)
         return part
     foreign = part.origin is None or part.origin.dialect != context.family
-    part = _canonical(part, context, foreign=foreign)
+    part = _canonical(_with_one_source(part, context) if foreign else part, context, foreign=foreign)
     can_be_text = part.data is not None if part.kind in (context.fact("inline") or ()) else bool(part.data or part.url)
     if can_be_text and foreign and context.fact("bytes"):
         can_be_text = decoded(part.data or "") is not None
@@ -227,6 +232,20 @@ def _text_within(part: Opaque) -> str:
     blocks: list[Any] = content if content.__class__ is list else []
     texts = [members_of(block).get("text") for block in blocks]
     return "\n\n".join([text for text in texts if isinstance(text, str) and text.strip()])
+
+
+def _with_one_source(part: Media, context: Context) -> Media:
+    """Return the part with its data, otherwise its URL, otherwise its file id. A block has one source in every API.
+
+    Data can be sent to every server; a file id is valid only for the server that issued it.
+    """
+    given = [name for name in ("data", "url", "file_id") if getattr(part, name)]
+    if len(given) < 2:
+        return part
+    for name in given[1:]:
+        why = f"the part has {given[0].replace('_', ' ')}, and the target has one source per part"
+        context.lose(name, part.path, why, getattr(part, name))
+    return copied(part, **dict.fromkeys(given[1:]))
 
 
 def _canonical(part: Media, context: Context, *, foreign: bool) -> Media:

@@ -79,9 +79,10 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         return turns
     accepted: Collection[str] = (context.fact("items") or (_ANY,)) if context.family == _RESPONSES else ()
     turns = _with_output_ids(turns, context)
+    unpaired = _unpaired(turns, context)
     out: list[Turn] = []
     for turn in turns:
-        pairs = [pair for part in turn.parts if (pair := _converted(part, accepted, context)) is not None]
+        pairs = [pair for part in turn.parts if (pair := _converted(part, accepted, unpaired, context)) is not None]
         if len(pairs) == len(turn.parts) and all(map(is_, [part for _, part in pairs], turn.parts)):
             out.append(turn)
             continue
@@ -171,7 +172,39 @@ def _item(call: Part) -> Opaque:
     return Opaque(call.origin, call.at, call.path, call.raw, kind="custom_tool_call", dialect=_RESPONSES)
 
 
-def _converted(part: Part, accepted: Collection[str], context: Context) -> tuple[Role | None, Part] | None:
+def _unpaired(turns: list[Turn], context: Context) -> set[int]:
+    """Return the `id()` of every client call without an output, and of every output without a call.
+
+    The pass `pairing` can complete them only if they are function calls and results. Codex completes them as well
+    (codex-rs, core/src/context_manager/normalize.rs).
+    """
+    if context.family != _RESPONSES:  # they are replaced in any case
+        return set()
+    results = context.facts("results")
+    called: dict[str, list[Opaque]] = {}
+    answered: dict[str, list[Opaque]] = {}
+    plain = {part.call_id for turn in turns for part in turn.parts if isinstance(part, Result)}
+    for turn in turns:
+        for part in turn.parts:
+            if not isinstance(part, Opaque) or part.dialect != _RESPONSES:
+                continue
+            fields = members_of(part.raw)
+            if part.kind == "item_reference":  # the server may store the other half of a pair
+                return set()
+            if (call_id := _call_id(part.kind, fields)) and fields.get("execution") != "server":
+                found = called if part.kind in _CALLS else answered if part.kind in _OUTPUTS else {}
+                found.setdefault(call_id, []).append(part)
+    lone: list[Opaque] = []
+    if results.get("required") and not context.pending:
+        lone += [part for name, parts in called.items() if name not in answered and name not in plain for part in parts]
+    if results.get("matched") and not context.chained:
+        lone += [part for name, parts in answered.items() if name not in called for part in parts]
+    return {id(part) for part in lone}
+
+
+def _converted(
+    part: Part, accepted: Collection[str], unpaired: Collection[int], context: Context
+) -> tuple[Role | None, Part] | None:
     """Return the role of the turn and the replacement for a part, or None if the part is dropped.
 
     The role is None if the role of the turn does not change.
@@ -184,11 +217,11 @@ def _converted(part: Part, accepted: Collection[str], context: Context) -> tuple
         context.edit("item_as_text", part.path, "wrote the summary of a compaction as text", raw)
         return None, Text(text=summary, path=part.path)
     item = part.dialect == _RESPONSES and part.origin is not None and raw is part.origin.raw
-    if not item or part.kind in accepted or _ANY in accepted or ":" in part.kind:
+    takes = part.kind in accepted or _ANY in accepted or ":" in part.kind
+    if not item or (takes and id(part) not in unpaired):
         return None, part
     members_sent = members_of(raw)
-    client = part.kind in _CALLS and not (part.kind == "tool_search_call" and members_sent.get("execution") == "server")
-    if client:
+    if part.kind in _CALLS and not (part.kind == "tool_search_call" and members_sent.get("execution") == "server"):
         context.edit("item_as_call", part.path, f"converted a {part.kind} to a function call", raw)
         return "assistant", _call(part, members_sent)
     if part.kind in _OUTPUTS and _call_id(part.kind, members_sent):

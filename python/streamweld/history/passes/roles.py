@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.model import EMPTY, Call, Media, Text, Turn, with_parts
-from streamweld.history.models import claude_version
+from streamweld.history.models import is_claude_from
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from streamweld.history.context import Context
     from streamweld.history.model import Part, Role
@@ -51,12 +51,11 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 
 def _without_prefill(turns: list[Turn], context: Context) -> list[Turn]:
     """Add a user message after a final assistant text, because newer Claude models reject prefilled responses."""
-    limit: Sequence[int] | None = context.facts("prefill").get("claude_before")
     last = turns[-1] if turns else None
-    if limit is None or last is None or last.role != "assistant" or context.pending:
+    if last is None or last.role != "assistant" or context.pending:
         return turns
-    version = claude_version(context.model)
-    if version is None or version < tuple(limit) or not isinstance(last.parts[-1], Text | Media):
+    refuses = is_claude_from(context.model, context.facts("prefill").get("claude_before"))
+    if not refuses or not isinstance(last.parts[-1], Text | Media):
         return turns
     context.edit("prefill_refused", last.path, "added a user message at the end")
     return [*turns, Turn("user", (Text(text=_LAST, path=last.path),))]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
-from streamweld.history.model import Text, Turn, changed, with_parts
+from streamweld.history.model import EMPTY, Opaque, Text, Turn, changed, with_parts
+from streamweld.history.models import is_claude_from
 
 if TYPE_CHECKING:
     from streamweld.history.context import Context
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _SYSTEM: Final = ("system", "developer")
+_OF_SYSTEM: Final = frozenset({"tool_addition", "tool_removal", "toolAddition", "toolRemoval"})
 _JOINT: Final = "\n\n"
 # Dialects with instructions outside the messages, dialects with instructions inside the messages, and dialects without
 # a developer role.
@@ -25,7 +27,8 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with all instructions where the target requires them."""
     fact = context.facts("system")
     place = fact.get("place") or ("top" if context.family in _OUTSIDE else None)
-    lead = next((n for n, turn in enumerate(turns) if turn.role not in _SYSTEM), len(turns))
+    stays = _staying(turns, context)
+    lead = next((n for n, turn in enumerate(turns) if turn.role not in _SYSTEM or n in stays), len(turns))
     head = [_role(turn, context) for turn in turns[:lead]]
     if place in ("top", "instructions"):
         head = _to_top(head, context)
@@ -36,10 +39,30 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     mid = fact.get("mid") or ("user" if place == "top" else "keep")
     rest = turns[lead:]
     if mid == "user":
-        return head + [_to_user(turn, context) if turn.role in _SYSTEM else turn for turn in rest]
+        return head + [
+            _to_user(turn, context) if turn.role in _SYSTEM and n not in stays else turn
+            for n, turn in enumerate(rest, lead)
+        ]
     if place == "instructions" and fact.get("keep_developer_message"):  # later instructions must be developer messages
         return head + [_to_developer(turn, context) if turn.role == "system" else turn for turn in rest]
     return head + [_role(turn, context) if turn.role in _SYSTEM else turn for turn in rest]
+
+
+def _staying(turns: list[Turn], context: Context) -> set[int]:
+    """Return the positions of system messages that the target accepts among the messages.
+
+    They follow a user turn or another such message, or only set options. Other dialects' messages are not among them.
+    """
+    found: set[int] = set()
+    if not is_claude_from(context.model, context.facts("system").get("mid_claude_from")):
+        return found
+    for n, turn in enumerate(turns):
+        if turn.role != "system" or turn.top or not _own(turn, context):
+            continue
+        only_options = not turn.parts and turn.origin is not None and bool(turn.origin.extra)
+        if only_options or (n and (turns[n - 1].role in ("user", "tool") or n - 1 in found)):
+            found.add(n)
+    return found
 
 
 def _own(turn: Turn, context: Context) -> bool:
@@ -123,7 +146,18 @@ def _to_developer(turn: Turn, context: Context) -> Turn:
 
 
 def _to_user(turn: Turn, context: Context) -> Turn:
+    """Return the turn as a user message, without the members and blocks that only a system message has."""
     context.edit(
         "system_middle", turn.path, f"changed a {turn.role} message in the middle of the history to a user message"
     )
-    return _renamed(turn, "user")
+    if turn.origin is None or not _own(turn, context) or context.family not in _OUTSIDE:
+        return _renamed(turn, "user")
+    kept: list[Part] = []
+    for part in turn.parts:
+        if isinstance(part, Opaque) and part.kind in _OF_SYSTEM:
+            context.lose(part.kind, part.path, "only a system message can have this part", part.raw)
+        else:
+            kept.append(part)
+    context.lose_members(turn.origin.extra, turn.path, "only a system message can have this member")
+    origin = turn.origin.with_extra(EMPTY)
+    return Turn("user", tuple([changed(part, origin=origin) for part in kept]), origin, top=False)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["DIALECT", "read", "read_system"]
 
 DIALECT: Final = "bedrock-converse"
-_ROLES: Final = ("user", "assistant")
+_ROLES: Final = ("system", "user", "assistant")
 _MESSAGE: Final = frozenset({"role", "content"})
 _USE: Final = frozenset({"toolUseId", "name", "input"})
 _RESULT: Final = frozenset({"toolUseId", "content", "status"})
@@ -60,8 +60,8 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     blocks = as_list(message.get("content"), (*path, "content"))
     positions = [(*path, "content", n) for n in range(len(blocks))]
     parts = [_block(as_mapping(b, at), origin, at, issuer) for at, b in zip(positions, blocks, strict=True)]
-    if role == "assistant":
-        return [Turn("assistant", tuple(parts), origin)]
+    if role != "user":
+        return [Turn(role, tuple(parts), origin)]
     return split_results(parts, origin)
 
 

@@ -41,7 +41,7 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
         if turn.top:
             at += 1
             whole = writer.reusable_message(turn.parts)
-            payload["system"] = _blocks(turn.parts, writer) if whole is None else whole
+            payload["system"] = _blocks(turn.parts, writer, cites=False) if whole is None else whole
             writer.message_members(turn, turn.parts)
             continue
         parts, at = writer.results_and_user(turns, at) if turn.role == "tool" else (turn.parts, at + 1)
@@ -55,8 +55,8 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
     return payload | {"messages": messages}
 
 
-def _blocks(parts: Sequence[Part], writer: Writer) -> list[Any]:
-    """Return the blocks for the parts.
+def _blocks(parts: Sequence[Part], writer: Writer, *, cites: bool = True) -> list[Any]:
+    """Return the blocks for the parts. `cites`: whether they may contain citations; a system prompt may not.
 
     If a part has a cache point, the cache point follows the part's block. The cache point of a result follows the last
     of the adjacent results, so that these results stay together.
@@ -69,7 +69,7 @@ def _blocks(parts: Sequence[Part], writer: Writer) -> list[Any]:
         if point is not None and not isinstance(part, Result):
             blocks.append({"cachePoint": point})
             point = None
-        blocks.append(_block(part, writer))
+        blocks.append(_block(part, writer, cites=cites))
         if part.extra and CACHE_POINT in part.extra and not writer.own(part):
             if isinstance(part, Result):
                 point = part.extra[CACHE_POINT]
@@ -78,10 +78,10 @@ def _blocks(parts: Sequence[Part], writer: Writer) -> list[Any]:
     return [*blocks, {"cachePoint": point}] if point is not None else blocks
 
 
-def _block(part: Part, writer: Writer) -> Any:
+def _block(part: Part, writer: Writer, *, cites: bool = True) -> Any:
     if not writer.rewrites_all and (own := writer.reusable_block(part)) is not None:
         return own
-    part, shared = for_bedrock(part) if part.extra else (part, {})
+    part, shared = for_bedrock(part) if part.extra and cites else (part, {})
     beyond = writer.extra_members(part) if part.extra else None
     block = _made(part, writer)
     if shared and isinstance(part, Text):

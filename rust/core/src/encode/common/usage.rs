@@ -6,6 +6,7 @@
 use crate::json::Kind;
 use crate::json::Number;
 use crate::json::Raw;
+use crate::json::members::Member;
 use crate::json::members::find;
 use crate::json::members::items;
 use crate::json::members::members;
@@ -59,6 +60,7 @@ type Sum = Vec<Vec<String>>;
 struct Shape {
     paths: [Vec<Sum>; NAMES.len()],
     modalities: [Vec<(String, String)>; NAMES.len()],
+    iterations: Option<(String, String)>,
     adds: [Vec<usize>; 2],
     total_decides: bool,
     placeholder: Placeholder,
@@ -113,6 +115,7 @@ impl Shape {
             paths: NAMES.map(|name| listed("paths", name).iter().map(sum).collect()),
             modalities: NAMES
                 .map(|name| listed("modalities", name).iter().filter_map(pair).collect()),
+            iterations: row.get("iterations").and_then(pair),
             adds: [added("input"), added("output")],
             total_decides: row.get("total_decides") == Some(&Value::Bool(true)),
             placeholder: match row.get("placeholder").and_then(Value::as_str) {
@@ -123,17 +126,33 @@ impl Shape {
         }
     }
 
-    /// Returns the counts in the object, as sent.
+    /// Returns the counts in the object, as sent, with those of the iterations that the object excludes.
     fn read(&self, raw: &str) -> Found {
         let object = members(Raw {
             text: raw,
             kind: Kind::Object,
         });
+        let mut found = self.read_one(&object);
+        let Some((member, kind)) = &self.iterations else {
+            return found;
+        };
+        let iterations = find(&object, member).map(items).unwrap_or_default();
+        for entry in iterations.into_iter().map(members) {
+            if find(&entry, "type").and_then(string).as_deref() == Some(kind.as_str()) {
+                for (slot, count) in found.iter_mut().zip(self.read_one(&entry)) {
+                    *slot = add([*slot, count].into_iter());
+                }
+            }
+        }
+        found
+    }
+
+    fn read_one(&self, object: &[Member<'_>]) -> Found {
         let mut found = Found::default();
         for (slot, paths) in found.iter_mut().zip(&self.paths) {
             let at_path = |path: &Vec<String>| {
                 let mut steps = path.iter();
-                let mut value = find(&object, steps.next()?)?;
+                let mut value = find(object, steps.next()?)?;
                 for step in steps {
                     value = find(&members(value), step)?;
                 }
@@ -145,7 +164,7 @@ impl Shape {
             if !lists.is_empty() {
                 *slot = add(lists
                     .iter()
-                    .map(|(member, modality)| of_modality(find(&object, member)?, modality)));
+                    .map(|(member, modality)| of_modality(find(object, member)?, modality)));
             }
         }
         found

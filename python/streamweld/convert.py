@@ -27,7 +27,7 @@ from streamweld.options import DIALECTS, Limits, to_config
 from streamweld.response import response_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Iterable
+    from collections.abc import AsyncIterable, Iterable, Iterator
     from types import TracebackType
     from typing import Self, Unpack
 
@@ -292,10 +292,7 @@ class StreamConverter:
     def _read(self) -> bytes:
         """Feed the pending input to the converter."""
         made: list[bytes] = []
-        unread = self._unread.take()
-        unread.reverse()
-        while unread:
-            piece = unread.pop()
+        for piece in self._unread.drain():
             if self._kept is not None:
                 self._kept.add(piece)
             made.append(self._or_repaired(partial(self._converter.feed, piece)))
@@ -329,7 +326,7 @@ class StreamConverter:
             if self._kept is None or self._converter.dialect != target:
                 raise
             self._converter = self._repairer = load_repairer(backend)(target, target, config, options)
-            made = b"".join(map(self._repairer.feed, self._kept.take()))
+            made = b"".join([self._repairer.feed(piece) for piece in self._kept.drain()])
         if self._kept is not None and (self._converter.dialect or self._converter.error) is not None:
             self._kept = None
         return made
@@ -427,6 +424,13 @@ class _KeptInput:
         self._join()
         pieces, self._pieces = self._pieces, []
         return pieces
+
+    def drain(self) -> Iterator[bytes]:
+        """Yield all pieces, and release each one when the next is requested, because its reader may store a copy."""
+        pieces = self.take()
+        pieces.reverse()
+        while pieces:
+            yield pieces.pop()
 
     def _join(self) -> None:
         if self._short:

@@ -12,6 +12,8 @@ use std::borrow::Cow;
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// Number of bytes after which an undecided body is treated as an event stream.
 pub(crate) const WINDOW: usize = 4096;
+/// Length of the longest UTF-8 sequence.
+const LONGEST_CHARACTER: usize = 4;
 
 /// Kind of a body, as far as its first bytes show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -170,11 +172,7 @@ impl ArrayBody {
         let Some((piece, over)) = self.read.piece(data) else {
             return Ok(None);
         };
-        let size = self.element.len() + piece.len();
-        if let Some(limit) = limit.filter(|limit| size as u64 > *limit) {
-            let fault = Fault::limit(LimitName::max_event_bytes, limit);
-            return Err(fault.at(self.read.start, self.ordinal));
-        }
+        self.check_size(piece, limit)?;
         if !over {
             self.element.extend_from_slice(piece);
             return Ok(None);
@@ -193,6 +191,27 @@ impl ArrayBody {
             offset: self.read.start,
             ordinal,
         }))
+    }
+
+    /// Advances past the last bytes of the body, in which no element ends. Only the end of an unfinished element is
+    /// stored, because the element cannot be used.
+    pub(crate) fn skip_last(&mut self, mut data: &[u8], limit: Option<u64>) -> Result<(), Fault> {
+        while let Some((piece, _)) = self.read.piece(&mut data) {
+            self.check_size(piece, limit)?;
+            let end = piece.get(piece.len().saturating_sub(LONGEST_CHARACTER)..);
+            self.element.extend_from_slice(end.unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    /// Returns a fault if this piece makes the unfinished element longer than `limit`.
+    fn check_size(&self, piece: &[u8], limit: Option<u64>) -> Result<(), Fault> {
+        let size = self.element.len() + piece.len();
+        let Some(limit) = limit.filter(|limit| size as u64 > *limit) else {
+            return Ok(());
+        };
+        let fault = Fault::limit(LimitName::max_event_bytes, limit);
+        Err(fault.at(self.read.start, self.ordinal))
     }
 
     /// Returns the offset of the end of the last array element that ends in these bytes, or 0 if no element ends in

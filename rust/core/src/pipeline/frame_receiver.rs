@@ -46,6 +46,15 @@ impl FrameReceiver<'_, '_> {
         }
     }
 
+    /// Passes the elements that end in the last bytes of an array to the pipeline. An unfinished element is not stored.
+    pub(crate) fn last_elements(&mut self, array: &mut ArrayBody, input: &[u8]) -> ParseResult {
+        let (complete, rest) = input
+            .split_at_checked(array.ends_in(input))
+            .unwrap_or((input, &[]));
+        self.elements(array, complete)?;
+        array.skip_last(rest, self.out.config.limits.max_event_bytes)
+    }
+
     /// Passes the elements of an array to the pipeline one by one.
     pub(crate) fn elements(&mut self, array: &mut ArrayBody, input: &[u8]) -> ParseResult {
         self.stage.array = true;

@@ -80,7 +80,8 @@ fn check(run: &Run, test: &Value, how: &str) {
         let time = run.framer.reconnection_time();
         assert_eq!(json!(time), test["final"]["reconnection_time"], "{name}");
     }
-    let pending = run.framer.finish();
+    let pending = run.framer.finish(&[], &mut |_: Item<'_>| Ok(()));
+    let pending = pending.unwrap();
     let data = pending.data.map(text);
     let unterminated = test["unterminated"].as_array().map(|events| &events[0][1]);
     if let Some(unterminated) = unterminated {

@@ -62,22 +62,33 @@ def test_fillers(backend: str, stage: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-# At the end of the input, what a stage has kept is read once more: a second copy of it, and for the Python backend the
-# values of one JSON document.
-AT_THE_END = {"native": 2, "pure": 16}
+# Input of which the native backend holds two copies at the end: a converter that does not know the dialect yet also
+# keeps the bytes for repair, and the data lines of one event must be joined.
+JOINED = ("data_lines", "empty_data_lines")
+
+
+def allowed_at_the_end(backend: str, stage: str, name: str) -> int:
+    """Return the allowed memory growth if the input ends just below the limit."""
+    if backend == "native" and (stage == "auto_to_chat" or name in JOINED):
+        return 2 * LIMIT[backend] + MIB
+    return allowed(backend, stage)
+
+
+# Fillers for a usual run: each had a second copy or a tree of values at the end.
+CUT = ("spaces", "endless_data", "documents_in_a_document", "document_lines", "members_of_a_document", "endless_array")
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("stage", ("parser", "same", "auto_to_chat") if FULL else ("same",))
 def test_fillers_that_are_cut(backend: str, stage: str) -> None:
-    names = () if FULL else ("documents_in_a_document", "document_lines", "members_of_a_document")
+    names = () if FULL else CUT
     rows = measured(backend, stage, "--cut", *names)
     assert [row[0] for row in rows] == [name for name in names or FILLERS for _ in range(2)]
-    most = AT_THE_END[backend] * LIMIT[backend] + MIB
     allowed_rules = {*RAISED, "truncated"}
     wrong = [
         f"{' '.join(row)} > {most}"
         for row in rows
+        for most in (allowed_at_the_end(backend, stage, row[0]),)
         if int(row[3]) > most or not (row[2] in allowed_rules or row[2].startswith(NAMED))
     ]
     assert not wrong, "\n".join(wrong)

@@ -211,6 +211,7 @@ lint-types: $(STAMPS)/lint build
 lint-rust: | $(STAMPS)/venv
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(PY) .ci/unsafe_blocks.py
 
 .PHONY: clean
 clean: ## remove .venv, builds and caches

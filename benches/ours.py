@@ -23,17 +23,22 @@ if TYPE_CHECKING:
 
 
 def events_per_feed(
-    backend: Backend, dialect: str = "chat", *, policy: Policy | None = None, tools: Mapping[str, object] | None = None
+    backend: Backend,
+    dialect: str = "chat",
+    *,
+    policy: Policy | None = None,
+    tools: Callable[[], Mapping[str, object]] | None = None,
 ) -> Reader:
     """Return a reader that feeds the reads and accesses every event, as a consumer does.
 
-    `StreamParser` resolves options with tools anew for each stream, and so does the reader.
+    `tools` returns the tools of the next request. `StreamParser` resolves options with tools for each stream, and so
+    does the reader.
     """
     make = load(backend)
     usual = None if tools is not None else to_config(policy or Policy(), Limits())
 
     def read(reads: list[bytes]) -> Result:
-        parser = make(dialect, usual or to_config(policy or Policy(), Limits(), tools=tools))
+        parser = make(dialect, usual or to_config(policy or Policy(), Limits(), tools=tools and tools()))
         text: list[str] = []
         calls: list[tuple[str, str, str]] = []
         for chunk in reads:

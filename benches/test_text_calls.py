@@ -3,13 +3,17 @@
 The results are checked before they are measured. For text without a marker, the goal is that `promote` takes at most
 1.03 times as long; this is printed, and only a much larger ratio fails the run. `-k instructions` counts instructions
 instead of time, so that other processes do not change the result, and fails if `promote` needs more than 3 % more of
-them in a row of the table that has reached this target. `ABOVE` lists the other rows.
+them. `ABOVE` lists the rows with a limit of their own.
+
+Streams whose tools are equal share the schemas, so a row with tools is measured as in an application whose requests
+bring the same tools. One row has other tools for each stream.
 """
 
 from __future__ import annotations
 
 import random
 from functools import partial
+from itertools import count
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -24,11 +28,13 @@ from benches.shapes.chat import READS, Shape, short_text_deltas, text_pieces, te
 from tests.support.load.instructions import VALGRIND, Counter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from pytest_benchmark.fixture import BenchmarkFixture
 
     from benches.rivals import Reader, Result
 
-TOOLS = {"get_weather": {"type": "object", "properties": {"city": {"type": "string"}}}}
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 PROSE = "I look it up: `a < b` and [a link](x) are not calls.\n\n- one\n- two\n\n" * 30
 MARKED = "| `a` | [b](c) |\n\n```html\n<td>if a < b and x[i] > 0</td>\n```\n\n- see [this](d)\n\n" * 30
@@ -46,8 +52,12 @@ PROMOTED = {
 }
 
 
+def _one_tool() -> Mapping[str, object]:
+    return {"get_weather": SCHEMA}
+
+
 def _reader(text_calls: str) -> Reader:
-    return events_per_feed("native", policy=Policy(text_calls=text_calls), tools=TOOLS)  # type: ignore[arg-type]
+    return events_per_feed("native", policy=Policy(text_calls=text_calls), tools=_one_tool)  # type: ignore[arg-type]
 
 
 def _named(reader: Reader, reads: list[bytes]) -> tuple[str, list[tuple[str, str]]]:
@@ -94,45 +104,65 @@ UNITS = {
 }
 MARKUP = ("Markdown", "fenced code", "HTML")  # their deltas often end like the beginning of a marker
 ADDITIONAL = 3.0  # percent of the instructions
-# The rows that have not reached this target yet, each with a limit of its own.
-ABOVE = {("common words", "16 KiB"): 5.0, ("five scripts", "one event"): 5.0}
-# Short streams: the schemas of the tools are written and parsed once per stream.
-ABOVE |= {(f"recorded-like, {dialect}", size): 12.0 for dialect in DIALECTS for size in ("one event", "16 KiB")}
-COUNTS = 3  # hash tables have random seeds, so the count varies for short streams
+OTHER_TOOLS = "recorded-like, chat, other tools for each stream"
+# The schemas of tools that no recent stream had are written once.
+ABOVE = {OTHER_TOOLS: 13.0}
+COUNTS = 3  # hash tables have random seeds, so the count varies
 TEXTS = {"common words": "".join(text_pieces(random.Random(1), LENGTH // 5))}
 TEXTS |= {name: unit * (LENGTH // len(unit)) for name, unit in UNITS.items()}
 
 
-def _read_all(text_calls: str, dialect: str, streams: list[list[bytes]]) -> list[Result]:
+PARAMETERS = {f"option_{at}": {"type": "string", "description": "A path in the repository. " * 5} for at in range(8)}
+LARGE = {"type": "object", "properties": PARAMETERS, "required": ["option_0"]}
+NUMBERS = count()
+
+
+def _ten_tools() -> Mapping[str, object]:
+    return {f"tool_{at}": LARGE for at in range(10)}
+
+
+def _other_tools() -> Mapping[str, object]:
+    return {f"get_weather_{next(NUMBERS)}": SCHEMA}
+
+
+def _rows() -> dict[str, tuple[list[Shape], Callable[[], Mapping[str, object]]]]:
+    """Return the streams of each row, and a function that returns the tools of a stream."""
+    rows = {name: ([text_shape(text)], _one_tool) for name, text in TEXTS.items()}
+    rows |= {f"recorded-like, {dialect}": (recorded_like(dialect), _one_tool) for dialect in DIALECTS}
+    chat = recorded_like("chat")
+    return rows | {"recorded-like, chat, ten tools": (chat, _ten_tools), OTHER_TOOLS: (chat, _other_tools)}
+
+
+def _read_all(
+    text_calls: str, dialect: str, streams: list[list[bytes]], tools: Callable[[], Mapping[str, object]]
+) -> list[Result]:
     policy = Policy(text_calls=text_calls)  # type: ignore[arg-type]
-    reader = events_per_feed("native", dialect, policy=policy, tools=TOOLS)
+    reader = events_per_feed("native", dialect, policy=policy, tools=tools)
     return [reader(reads) for reads in streams]
 
 
+@pytest.mark.timeout(1800)  # Valgrind runs the code 50 times slower
 @pytest.mark.skipif(VALGRIND is None, reason="valgrind is not installed")
 def test_instructions(capsys: pytest.CaptureFixture[str]) -> None:
-    shapes = {name: [text_shape(text)] for name, text in TEXTS.items()}
-    shapes |= {f"recorded-like, {dialect}": recorded_like(dialect) for dialect in DIALECTS}
-    rows = ["| | one event per read | 16 KiB |", "| --- | --: | --: |"]
+    lines = ["| | one event per read | 16 KiB |", "| --- | --: | --: |"]
     above: list[tuple[str, str, float]] = []
     with Counter() as counter:
-        for name, streams in shapes.items():
+        for name, (streams, tools) in _rows().items():
             dialect = streams[0].dialect
             cells = []
             for size in ("one event", "16 KiB"):
                 reads = [shape.reads(READS[size]) for shape in streams]
-                read = {mode: partial(_read_all, mode, dialect, reads) for mode in ("off", "promote")}
+                read = {mode: partial(_read_all, mode, dialect, reads, tools) for mode in ("off", "promote")}
                 results = read["off"]()
                 assert read["promote"]() == results
                 assert [text for text, _ in results] == [shape.text for shape in streams]
-                times = range(1 if name in TEXTS else COUNTS)
-                counts = [[counter.count(run, after=run) for _ in times] for run in read.values()]
+                counts = [[counter.count(run, after=run) for _ in range(COUNTS)] for run in read.values()]
                 off, promote = map(median, counts)
                 additional = 100 * (promote / off - 1)
-                cells.append(f"+ {additional:.1f} %")
-                if name not in MARKUP and additional > ABOVE.get((name, size), ADDITIONAL):
+                cells.append(f"{additional:+.1f} %")
+                if name not in MARKUP and additional > ABOVE.get(name, ADDITIONAL):
                     above.append((name, size, additional))
-            rows.append(f"| {name} | {' | '.join(cells)} |")
+            lines.append(f"| {name} | {' | '.join(cells)} |")
     with capsys.disabled():
-        print("\nadditional instructions of promote, compared with off", *rows, sep="\n")
+        print("\nadditional instructions of promote, compared with off", *lines, sep="\n")
     assert above == []

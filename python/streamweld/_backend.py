@@ -155,7 +155,7 @@ def _choose(wanted: str) -> Backend:
 def _starts_command() -> bool:
     """Return whether the process was started as `streamweld ...` or `python -m streamweld ...`.
 
-    Both import the package before the code of the command line.
+    Both commands import the package before the code of the command line.
     """
     start = sys.argv[0] if sys.argv else ""
     if start == "-m":

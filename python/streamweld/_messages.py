@@ -83,7 +83,9 @@ def code_sentence(code: str, detail: str) -> str:
 
 
 def _meaning(code: str, detail: str) -> str:
-    """Return the meaning of a detail in parentheses, or an empty string if the code does not define one for it."""
+    """Return the meaning of a detail in parentheses, or an empty string if the code does not define the meaning of this
+    detail.
+    """
     if code == "not_carried":
         found = [loss for loss in load_conversions()["losses"] if loss["id"] == detail]
         return f" ({found[0]['feature']}; {found[0]['reason']})" if found else ""
@@ -201,7 +203,9 @@ def input_hint(head: bytes) -> str:
 
 
 def is_scan_result(head: bytes) -> bool:
-    """Return whether a file is JSON Lines that `streamweld scan` wrote. `head`: its first `HEAD_BYTES` bytes."""
+    """Return whether a file is JSON Lines that `streamweld scan` wrote. `head`: the first `HEAD_BYTES` bytes of the
+    file.
+    """
     return _SCANNED.match(head) is not None
 
 
@@ -219,13 +223,13 @@ def rows_hint(head: bytes) -> str:
 
 
 def is_markup(head: bytes) -> bool:
-    """Return whether a body is an HTML page or an XML document. `head`: its first `HEAD_BYTES` bytes."""
+    """Return whether a body is an HTML page or an XML document. `head`: the first `HEAD_BYTES` bytes of the body."""
     text = head.removeprefix(_BOM)
     return _HTML.match(text) is not None or _XML.match(text) is not None
 
 
 def is_readable(head: bytes) -> bool:
-    """Return whether a body is text that can be shown. `head`: its first `HEAD_BYTES` bytes."""
+    """Return whether a body is text that can be shown. `head`: the first `HEAD_BYTES` bytes of the body."""
     binary = tuple([magic for magic, _ in (*_PACKED, *_FILES)])
     return not (head.startswith((*binary, b"\xff\xfe", b"\xfe\xff")) or _is_utf16(head) or _is_binary(head))
 

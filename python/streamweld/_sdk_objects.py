@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Final, TypeAlias, cast
 
-__all__ = ["messages_in", "plain"]
+__all__ = ["is_absent", "messages_in", "plain"]
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -30,13 +30,21 @@ _ANSWER_ONLY: Final = {
     "ParsedResponseFunctionToolCall": ("parsed_arguments",),
 }
 
+# The classes of placeholders for arguments that are not given: openai, anthropic, groq and others; mistralai.
+_ABSENT: Final = frozenset({"NotGiven", "Omit", "Unset"})
+_CONTAINERS: Final = (dict, list)
 _ATOMS: Final = frozenset({str, int, float, bool, bytes, type(None)})
 
 
-def plain(value: Any) -> Any:
-    """Replace every model and dataclass in a value with a mapping.
+def is_absent(value: Any) -> bool:
+    """Return whether the value is an SDK's placeholder for an argument that is not given, such as openai's `omit`."""
+    return value.__class__.__name__ in _ABSENT
 
-    Returns the same object if it contains no model and no dataclass.
+
+def plain(value: Any) -> Any:
+    """Replace every model and dataclass in a value with a mapping, and omit members that are not given.
+
+    Returns the same object if it contains no model, no dataclass and no placeholder.
 
     Members that were never set are omitted, because the SDKs themselves omit them from requests.
     """
@@ -46,9 +54,15 @@ def plain(value: Any) -> Any:
     if kind is dict:
         made: dict[Any, Any] | None = None
         for name, member in value.items():
-            if member.__class__ not in _ATOMS and (new := plain(member)) is not member:
+            if member.__class__ in _ATOMS:
+                continue
+            new = plain(member)
+            if new is not member:
                 made = dict(value) if made is None else made
                 made[name] = new
+            elif member.__class__ not in _CONTAINERS and is_absent(member):
+                made = dict(value) if made is None else made
+                del made[name]
         return value if made is None else made
     if kind is list or kind is tuple:
         items: list[Any] | None = None
@@ -89,8 +103,9 @@ def _of_model(value: Any) -> dict[str, Any]:
     kind = value.__class__
     left_out = _ANSWER_ONLY.get(kind.__name__.partition("[")[0], ())
     found: dict[str, Any] = {}
+    names = kind.model_fields if _is_camel(kind) else value.model_fields_set
     for name, field in kind.model_fields.items():
-        if name in value.model_fields_set and name not in left_out:
+        if name in names and name not in left_out:
             member = getattr(value, name)
             alias = getattr(field, "serialization_alias", None) or field.alias or name
             found[alias] = (

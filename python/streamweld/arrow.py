@@ -85,7 +85,7 @@ def parse(
         data: an object with the Arrow PyCapsule interface. If it is a single column, that column contains the bodies.
         body: the column of bodies: binary or UTF-8 in any Arrow layout, optionally dictionary-encoded.
         keep: columns of the input to copy to the output, where they come first.
-        dialect: the wire format of all bodies; `auto` detects it for each.
+        dialect: the wire format of all bodies; `auto` detects the format of each body.
         policy: as for `streamweld.parse`. The default reports truncated streams and errors from the gateway as data.
         columns: the columns to return. The default is `COLUMNS`; others are `response_id`, `model`, `created`,
             `raw_finish_reason`, `choices`, `refusal`, `server_tool_calls` and `diagnostics_dropped`.

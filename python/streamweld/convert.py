@@ -1,7 +1,7 @@
 """Convert a stream to another dialect: `StreamConverter`, and `convert`, `iter_convert` and `aconvert` built on it.
 
 If source and target are the same dialect, the stream is repaired in flight. This module calls the converter or repairer
-of the selected backend. It does not examine the bytes, and contains no rules about dialects.
+of the selected backend. The module does not examine the bytes, and contains no rules about dialects.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ _PREFIX_BYTES = 16
 _LAST_SECOND: Final = 2**53  # a float represents every integer up to this value exactly
 _LONG_BYTES = 16 * 1024
 _JOINED_BYTES = 256 * 1024
-# For each target that restricts ids: the profile of its own API, and the target's name in that profile
-# (`_spec/gateways.json`).
+# For each target that restricts ids: the profile of the target's own API, and the name that this profile uses for the
+# target (`_spec/gateways.json`).
 _OWN_API: Final[dict[str, tuple[str, str]]] = {
     "chat": ("openai-chat", "openai-chat"),
     "responses": ("openai-responses", "responses"),
@@ -72,7 +72,9 @@ _OWN_API: Final[dict[str, tuple[str, str]]] = {
 
 
 class ConvertOptions(TypedDict, total=False):
-    """Keyword arguments of `StreamConverter` other than `target`. `convert` and the iterators also accept them."""
+    """Keyword arguments of `StreamConverter` other than `target`. `convert` and the iterators also accept these
+    arguments.
+    """
 
     source: Dialect
     policy: Base | Policy
@@ -273,13 +275,13 @@ class StreamConverter:
         return b"".join(made)
 
     def _overflow(self) -> bytes:
-        """Handle too much input before a dialect is detected.
+        """Handle the case in which too much input arrives before a dialect is detected.
 
         The pieces kept so far are passed to the converter without copying.
         """
         self._kept = None
         unread = self._unread.take()
-        return cast("DetectingConverter", self._converter).overflow(unread)  # never a repairer before detection
+        return cast("DetectingConverter", self._converter).overflow(unread)  # not a repairer yet
 
     def _is_whole(self, piece: bytes, position: PiecePosition) -> bool:
         """Return whether a payload ends with this piece.
@@ -398,10 +400,10 @@ class StreamConverter:
 
 
 class _KeptInput:
-    """Pieces of input that may be read later, in order.
+    """Input that may be read later, as pieces in order.
 
-    A long piece is stored unchanged. Short pieces are joined, because each bytes object has an overhead. A joined piece
-    is so large that the allocator does not mix it with small objects, which would leave unused gaps.
+    A long piece is stored unchanged. Short pieces are joined into large ones, because each bytes object has an
+    overhead, and because short pieces among other small objects would leave unused gaps in memory.
     """
 
     __slots__ = ("_pieces", "_short")
@@ -440,7 +442,7 @@ class _KeptInput:
 
 @cache
 def _tool_id_form(target: Target) -> tuple[bool, int | None] | None:
-    """Return what the target's own API requires of call ids in a history, or None if it accepts any id.
+    """Return what the target's own API requires of call ids in a history, or None if this API accepts any id.
 
     The result is a pair: whether only letters, digits, `_` and `-` are allowed, and the maximum length.
     """
@@ -518,13 +520,13 @@ class _Faulty(Progress[StreamConverter]):
 
 
 class ConvertIterator(Items[StreamConverter, bytes], _Faulty):
-    """Iterator returned by `iter_convert`, which also provides the response so far."""
+    """Iterator with the response so far, returned by `iter_convert`."""
 
     __slots__ = ()
 
 
 class AsyncConvertIterator(AsyncItems[StreamConverter, bytes], _Faulty):
-    """Iterator returned by `aconvert`, which also provides the response so far."""
+    """Iterator with the response so far, returned by `aconvert`."""
 
     __slots__ = ()
 

@@ -252,7 +252,7 @@ class FramingError(StreamError):
 class NotAnEventStream(FramingError):
     """The body is not an event stream; for example, it is an HTML page or plain text.
 
-    `body_head`: its first 512 bytes.
+    `body_head`: the first 512 bytes of the body.
     """
 
     _rule = "not_an_event_stream"
@@ -368,8 +368,8 @@ class ArgumentsError(StreamError, ValueError):
 class UpstreamError(StreamError):
     """The gateway sent an error inside the stream.
 
-    `code`, `kind` (its `type`) and `message` are the gateway's values, converted to text. The `UpstreamErrorEvent`
-    before this exception contains the whole payload; `raw` contains its first 256 bytes.
+    `code`, `kind` (the `type` of the error) and `message` are the gateway's values, converted to text. The
+    `UpstreamErrorEvent` before this exception contains the whole payload; `raw` contains its first 256 bytes.
     """
 
     _rule = "upstream_error"

@@ -85,13 +85,13 @@ class _Arguments:
 
 
 class EventIterator(Items[StreamParser, _T], Progress[StreamParser], _Arguments):
-    """Iterator returned by `iter_events` and `iter_batches`, which also provides the response so far."""
+    """Iterator with the response so far, returned by `iter_events` and `iter_batches`."""
 
     __slots__ = ()
 
 
 class AsyncEventIterator(AsyncItems[StreamParser, _T], Progress[StreamParser], _Arguments):
-    """Iterator returned by `aiter_events` and `aiter_batches`, which also provides the response so far."""
+    """Iterator with the response so far, returned by `aiter_events` and `aiter_batches`."""
 
     __slots__ = ()
 

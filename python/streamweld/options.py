@@ -7,6 +7,7 @@ valid plain data. This module depends only on the tables in `_spec`, not on a st
 from __future__ import annotations
 
 import json
+import marshal
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
@@ -205,7 +206,7 @@ class Policy(_Checked):
         object.__setattr__(self, "actions", MappingProxyType(actions))
         if self.text_call_families is not None:
             named = cast("object", self.text_call_families)
-            if isinstance(named, str | Mapping):  # one family
+            if isinstance(named, str | Mapping):  # a single family
                 named = (cast("str | Mapping[str, Any]", named),)
             if not isinstance(named, Iterable):
                 raise UsageError(f"text_call_families={named!r}: it must be families, such as ('hermes', 'glm')")
@@ -262,9 +263,9 @@ class Limits(_Checked):
 
     Args:
         max_event_bytes: bytes of data in one event, including the data of an unfinished event. Each line counts as one
-            byte more. Default: 16 MiB, because some events contain images of several MB. The same limit applies to the
-            input that a converter holds back until `source="auto"` detects the dialect, or until a repair determines
-            whether an event passes through.
+            additional byte. Default: 16 MiB, because some events contain images of several MB. The same limit applies
+            to the input that a converter holds back until `source="auto"` detects the dialect, or until a repair
+            determines whether an event passes through.
         max_field_bytes: bytes in the value of an `event` or `id` line. Default: 8 KiB, which is also the size that HTTP
             servers allow for a header.
         max_json_depth: levels of nesting in one payload. Default: 128, as in serde_json; deeper JSON is never parsed.
@@ -286,10 +287,10 @@ class Limits(_Checked):
         max_id_bytes: bytes in a call id. Default: 512. The ids of known gateways have fewer than 100 bytes, unless they
             contain a thought signature.
         max_text_bytes: UTF-8 bytes in all text, reasoning and refusals, and in the annotations and provider metadata
-            that are kept. After the first 512, each annotation and each member of merged metadata counts as an
-            additional 640 bytes, which is the memory that a short one takes. After the first 256, each part counts as
-            an additional 2,560 bytes, and each item (Responses items, Anthropic and AI SDK blocks) as an additional
-            1,024, which leaves room for 16,384 blocks. Default: 64 MiB.
+            that are kept. Each annotation or member of merged metadata after the first 512 counts as an additional 640
+            bytes, which is the memory that a short value takes. Each part after the first 256 counts as an additional
+            2,560 bytes, and each item after the first 256 (Responses items, Anthropic and AI SDK blocks) as an
+            additional 1,024, which leaves room for 16,384 blocks. Default: 64 MiB.
         max_events: events in the stream. Default: off.
         max_stream_bytes: bytes in the decoded body. Default: off.
         max_inflate_ratio: how many bytes each byte of a compressed body may expand to on average. The ratio is checked
@@ -373,10 +374,15 @@ DEFAULT_LIMITS: Final = Limits()
 _SCHEMA_KEYS: Final = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema", "inputSchema")
 _WRAPPERS: Final = ("function", "toolSpec")
 _LIST_KEYS: Final = ("functionDeclarations", "function_declarations")
-# Keywords of a schema that may allow names that are not in its `properties`.
+# Schema keywords that may allow names other than those in `properties`.
 _COMBINED: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties", "unevaluatedProperties"})
 _TOOLS_HINT: Final = "give the request's tools, their names, or name -> JSON schema of the parameters"
 _RESOLVED: Final = 64  # maximum number of cached pairs of policy and limits
+_SHARED_TOOLS: Final = 32  # maximum number of cached lists of tools
+_SHARED_BYTES: Final = 1 << 17  # maximum size of one of these lists in bytes, so that the cache stays small
+_ANY_SCHEMA: Final = json.JSONEncoder(ensure_ascii=False, default=dict)
+_PLAIN_SCHEMA: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False)  # `marshal` cannot write a cycle
+_MARSHAL_VERSION: Final = 2  # with a later version, the bytes of equal values differ if their reference counts differ
 
 
 @lru_cache(maxsize=_RESOLVED)
@@ -469,12 +475,9 @@ def to_config(
     _check_text("content_type", content_type or "")
     if seed is not None and not (isinstance(seed, str) and _SEED.fullmatch(seed)):
         raise UsageError(f"seed={seed!r}: it must be 1 to 64 characters of A-Z a-z 0-9 _ -")
-    named = None if tools is None else _named_tools(tools)
     return {
         **resolved,
-        "text_call_tools": None if policy.text_calls == "off" or named is None else _schemas(named),
-        "tools": None if named is None else _required(named),
-        "tool_properties": {} if named is None else _properties(named),
+        **({} if tools is None else _tool_members(_named_tools(tools), with_schemas=policy.text_calls != "off")),
         "known_call_ids": _words("known_call_ids", known_call_ids),
         "content_type": content_type,
         "seed": seed,
@@ -518,7 +521,7 @@ def defined_tools(entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, 
 
 
 def _name_and_schema(function: object) -> tuple[str, Mapping[str, Any] | None] | None:
-    """Return the name and schema in a function's definition, or None if it has no name."""
+    """Return the name and schema in a function's definition, or None if the definition has no name."""
     if not isinstance(function, dict):
         return None
     members = cast("dict[str, Any]", function)
@@ -559,19 +562,59 @@ def _named_tools(tools: object) -> dict[str, object]:
     return found
 
 
-def _schemas(tools: dict[str, object]) -> dict[str, str | None]:
+def _tool_members(tools: dict[str, object], *, with_schemas: bool) -> dict[str, Any]:
+    """Return the members of a parser's config that describe the tools.
+
+    Writing the schemas takes most of the time of `to_config`. Most requests of an application bring the same tools, so
+    tools with equal content share one result.
+    """
+    if not with_schemas:
+        return {"tools": _required(tools), "tool_properties": _properties(tools)}
+    try:
+        content = marshal.dumps(tools, _MARSHAL_VERSION)
+    except ValueError:  # an object of another type than the built-in ones, or too many levels
+        return _with_schemas(tools, _ANY_SCHEMA)
+    shared = _shared_members(content) if len(content) <= _SHARED_BYTES else None
+    return _with_schemas(tools, _ANY_SCHEMA) if shared is None else shared
+
+
+@lru_cache(maxsize=_SHARED_TOOLS)
+def _shared_members(content: bytes) -> dict[str, Any] | None:
+    """Return the members for all tools that `marshal` writes as `content`, or None if they can differ or are invalid.
+
+    `marshal` writes the exact type and value of each object, except that all objects with a buffer become `bytes`. The
+    members for `bytes` are therefore not shared; `_PLAIN_SCHEMA` does not accept them.
+    """
+    tools: dict[str, object] = marshal.loads(content)  # noqa: S302 (`_tool_members` wrote the content)
+    if bytes in map(type, tools):  # names of a type that is derived from str and has a buffer
+        return None
+    try:
+        return _with_schemas(tools, _PLAIN_SCHEMA)
+    except UsageError:  # raised again for the caller's own objects, because the message can mention them
+        return None
+
+
+def _with_schemas(tools: dict[str, object], encoder: json.JSONEncoder) -> dict[str, Any]:
+    """Return the members of a config that describe the tools, with the schemas that text calls need."""
+    schemas = _schemas(tools, encoder)
+    return {"text_call_tools": schemas, "tools": _required(tools), "tool_properties": _properties(tools)}
+
+
+def _schemas(tools: dict[str, object], encoder: json.JSONEncoder) -> dict[str, str | None]:
     """Return the parameter schema of each tool as JSON text, or None for tools without a schema."""
     made: dict[str, str | None] = {}
     for name, schema in tools.items():
         try:
-            made[name] = None if schema is None else json.dumps(schema, ensure_ascii=False, default=dict)
+            made[name] = None if schema is None else encoder.encode(schema)
         except (TypeError, ValueError) as error:
             raise UsageError(f"tools[{name!r}] is not a JSON schema: {error}") from None
     return made
 
 
 def _properties(tools: dict[str, object]) -> dict[str, list[str]]:
-    """Return the names of all parameters of each tool. Omit tools without a schema, and tools that may have others."""
+    """Return the names of all parameters of each tool. Omit tools without a schema, and tools that may have other
+    parameters.
+    """
     made: dict[str, list[str]] = {}
     for name, given in tools.items():
         schema: Mapping[str, object] = cast("Mapping[str, object]", given) if isinstance(given, Mapping) else {}

@@ -143,7 +143,7 @@ class Choice:
     def _values(self) -> tuple[object, ...]:
         return self._index, self._items, self._finished, self._item_ids
 
-    __hash__: ClassVar[None]  # type: ignore[assignment]  # equal by value, and may hold dicts
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # unhashable: compared by value, and may contain dicts
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Choice, self._values()
@@ -549,7 +549,7 @@ class Response:
             return NotImplemented
         return self._values() == other._values()
 
-    __hash__: ClassVar[None]  # type: ignore[assignment]  # equal by value, and may hold dicts
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # unhashable: compared by value, and may contain dicts
 
     def __reduce__(self) -> tuple[Any, ...]:
         fold = self._folded()

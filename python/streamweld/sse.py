@@ -51,8 +51,8 @@ class Frame:
 class FrameReader:
     """Reads bytes in chunks of any size, and returns the frames that each chunk completes.
 
-    `last_event_id` is the last event id of the connection that this one continues. Only the limits `max_event_bytes`
-    and `max_field_bytes` apply.
+    `last_event_id` is the last event id of the connection that this connection continues. Only the limits
+    `max_event_bytes` and `max_field_bytes` apply.
     """
 
     __slots__ = ("_failed", "_framer")
@@ -98,7 +98,7 @@ def iter_frames(
     Args:
         chunks: chunks of the body, such as `response.iter_bytes()` of httpx.
         limits: how much input to accept; only `max_event_bytes` and `max_field_bytes` apply.
-        last_event_id: the last id of the connection that this one continues.
+        last_event_id: the last id of the connection that this connection continues.
         close_source: whether to call `chunks.close()`, if it exists, exactly once: at the end, on an error, or when the
             loop is left early.
 

@@ -53,7 +53,8 @@ class StreamParser:
     Args:
         dialect: the wire format, or `"auto"` to detect it from the first payloads. One of `"chat"`, `"responses"`,
             `"anthropic"`, `"gemini"`, `"ai-sdk-parts"`, `"ai-sdk-ui"`. A dialect given here is always used. If nothing
-            in the stream is valid in it, `UnknownDialect` is raised and reports the dialect that was detected.
+            in the stream is valid in that dialect, `UnknownDialect` is raised and reports the dialect that was
+            detected.
         policy: a `Policy`, or the name of a base (`"strict"`, `"standard"`, `"salvage"`): which faults raise, which are
             repaired, and how ambiguous input is interpreted.
         limits: how much input to accept before raising `LimitExceeded`; see `Limits`.

@@ -6,6 +6,9 @@ import copy
 import dataclasses
 import json
 import pickle
+import re
+from array import array
+from types import MappingProxyType
 from typing import Any, get_args
 
 import pytest
@@ -199,6 +202,136 @@ def test_tools_are_accepted_as_the_request_defines_them(definition: dict[str, An
     assert config["tools"] == {"f": ["x"], "g": None, "web_search": None}
     assert json.loads(config["text_call_tools"]["f"]) == SCHEMA
     assert to_config(tools=[definition, definition])["tools"] == {"f": ["x"]}
+
+
+REPORT = Policy(text_calls="report")
+
+
+def _shared(tools: Any) -> Any:
+    """Return the object that contains the schemas. Streams with equal tools share it."""
+    return to_config(REPORT, tools=tools)["text_call_tools"]
+
+
+def test_streams_with_equal_tools_share_their_schemas() -> None:
+    definition = {"type": "function", "function": {"name": "f", "parameters": SCHEMA}}
+    shared = _shared({"f": SCHEMA})
+    assert _shared({"f": copy.deepcopy(SCHEMA)}) is shared
+    assert _shared([json.loads(json.dumps(definition))]) is shared
+    assert _shared({"f": SCHEMA, "g": None}) is not shared
+    assert _shared({"g": SCHEMA}) is not shared
+
+
+def test_changed_tools_are_read_again() -> None:
+    tools: dict[str, Any] = {"f": copy.deepcopy(SCHEMA)}
+    before = to_config(REPORT, tools=tools)
+    for change, required, properties in [
+        (lambda schema: schema["properties"]["x"].update(type="integer"), ["x"], ["x"]),
+        (lambda schema: schema["properties"].update(y={}), ["x"], ["x", "y"]),
+        (lambda schema: schema["required"].append("y"), ["x", "y"], ["x", "y"]),
+    ]:
+        change(tools["f"])
+        config = to_config(REPORT, tools=tools)
+        assert json.loads(config["text_call_tools"]["f"]) == tools["f"]
+        assert config["tools"] == {"f": required}
+        assert config["tool_properties"] == {"f": properties}
+    assert json.loads(before["text_call_tools"]["f"]) == SCHEMA
+    assert before["tools"] == {"f": ["x"]}
+
+
+class _Text(str):
+    __slots__ = ()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "true"),
+        (1, "1"),
+        (1.0, "1.0"),
+        (0, "0"),
+        (False, "false"),
+        (0.0, "0.0"),
+        (-0.0, "-0.0"),
+        ("1", '"1"'),
+        (_Text("1"), '"1"'),
+        (2**70, str(2**70)),
+        (None, "null"),
+        ([], "[]"),
+        ((), "[]"),
+        ({}, "{}"),
+        (MappingProxyType({}), "{}"),
+        ({1: 2}, '{"1": 2}'),
+        ({"1": 2}, '{"1": 2}'),
+        ("\ud800", '"\ud800"'),
+        ("\u4f60", '"\u4f60"'),
+        (float("inf"), "Infinity"),
+    ],
+)
+def test_tools_that_python_considers_equal_can_have_different_schemas(value: Any, text: str) -> None:
+    for _ in range(2):
+        assert _shared({"f": {"const": value}}) == {"f": f'{{"const": {text}}}'}
+
+
+def _circular() -> dict[str, Any]:
+    schema: dict[str, Any] = {}
+    schema["self"] = schema
+    return schema
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"const": b"ab"}, r"tools\['f'\] is not a JSON schema: .*"),
+        ({"const": bytearray(b"ab")}, r"tools\['f'\] is not a JSON schema: .*"),
+        ({"const": {1}}, r"tools\['f'\] is not a JSON schema: .*"),
+        ({"const": 1j}, r"tools\['f'\] is not a JSON schema: .*"),
+        ({"const": object()}, r"tools\['f'\] is not a JSON schema: .*"),
+        ({("a", "b"): 1}, r"tools\['f'\] is not a JSON schema: .*"),
+        (_circular(), r"tools\['f'\] is not a JSON schema: Circular reference detected"),
+        (5, r"tools\['f'\] is not a JSON schema; give .*"),
+        ("text", r"tools\['f'\] is not a JSON schema; give .*"),
+        ([], r"tools\['f'\] is not a JSON schema; give .*"),
+        ({"required": "a"}, r"tools\['f'\]\['required'\]='a': it must be a list of strings"),
+        ({"required": [1]}, r"tools\['f'\]\['required'\] contains 1, which is not a string"),
+        ({"properties": {1: {}}}, r"tools\['f'\]\['properties'\] contains 1, which is not a string"),
+        ({"properties": {"\ud800": {}}}, r"tools\['f'\]\['properties'\]: .* contains an unpaired surrogate.*"),
+    ],
+)
+def test_schemas_are_checked_for_every_stream(schema: Any, said: str) -> None:
+    for _ in range(2):
+        with pytest.raises(UsageError) as raised:
+            to_config(REPORT, tools={"f": schema})
+        assert re.fullmatch(said, str(raised.value))
+
+
+def test_objects_with_the_same_buffer_are_not_confused() -> None:
+    empty = _shared({"f": {"const": b""}})  # `dict(b"")` is an empty mapping
+    assert empty == {"f": '{"const": {}}'}
+    assert _shared({"f": {"const": array("b")}}) is not empty
+
+
+class _Name(str):
+    """A string with a buffer, such as those of NumPy. Python reads the buffer of such a class since version 3.12."""
+
+    __slots__ = ()
+
+    def __buffer__(self, _: int) -> memoryview:
+        return memoryview(self.encode())
+
+
+def test_names_with_a_buffer_remain_names() -> None:
+    for _ in range(2):
+        config = to_config(REPORT, tools={_Name("f"): {"required": [_Name("x")]}, _Name("g"): None})
+        assert config["tools"] == {"f": ["x"], "g": None}
+        assert config["text_call_tools"] == {"f": '{"required": ["x"]}', "g": None}
+        assert to_config(REPORT, tools={_Name("g"): None})["tools"] == {"g": None}
+        assert _shared({_Name("g"): None}) == {"g": None}
+
+
+def test_large_tools_are_not_kept() -> None:
+    large = {"f": {"description": "x" * 200_000}}
+    assert _shared(large) == _shared(large)
+    assert _shared(large) is not _shared(large)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ GATEWAY_MEMBERS: Final = {
     "groq": {"service_tier"},
     "deepseek": {"thinking"},
     "kimi": {"thinking"},
-    "zai": {"thinking"},
+    "zai": {"thinking", "user_id", "tool_stream", "do_sample", "request_id"},
+    "gemini-openai": {"extra_body"},
     "volcengine": {"thinking"},
     "openrouter": {"reasoning", "top_k"},
     "litellm": {"thinking"},
@@ -45,7 +46,10 @@ GATEWAY_TOOLS: Final = {
 # All members in a gateway's own package or reference, except messages and stream options: (target, gateway) -> members.
 # xAI: xai-sdk 1.21.0, proto/v6/chat_pb2.pyi, GetCompletionsRequest, and for Responses
 # https://reference.langchain.com/javascript/interfaces/_langchain_xai.XAIResponsesCreateParamsStreaming.html; MiniMax:
-# https://platform.minimax.io/docs/api-reference/text-chat, text-openai-api.
+# https://platform.minimax.io/docs/api-reference/text-chat, text-openai-api. groq 1.7.0 and cerebras_cloud_sdk 1.91.0:
+# types/chat/completion_create_params.py, without the members that docstrings call unsupported. z.ai: zai-sdk 0.2.3,
+# api_resource/chat/completions.py. Gemini: https://ai.google.dev/gemini-api/docs/openai, and the reports of unknown
+# names that `_spec/requests.json` lists.
 _STREAM: Final = {"stream", "stream_options"}
 ONLY: Final = {
     ("openai-chat", "xai"): {
@@ -70,13 +74,42 @@ ONLY: Final = {
         *("previous_response_id", "reasoning", "temperature", "text", "tool_choice", "top_logprobs", "top_p", "user"),
         *_STREAM,
     },
+    ("openai-chat", "groq"): {
+        *("model", "frequency_penalty", "function_call", "functions", "max_completion_tokens", "max_tokens", "n"),
+        *("parallel_tool_calls", "presence_penalty", "reasoning_effort", "response_format", "seed", "service_tier"),
+        *("stop", "temperature", "tool_choice", "tools", "top_p", "user"),
+        *_STREAM,
+    },
+    ("openai-chat", "cerebras"): {
+        *("model", "frequency_penalty", "logit_bias", "logprobs", "max_completion_tokens", "max_tokens", "n"),
+        *("parallel_tool_calls", "prediction", "presence_penalty", "prompt_cache_key", "reasoning_effort"),
+        *("response_format", "seed", "service_tier", "stop", "temperature", "tool_choice", "tools", "top_logprobs"),
+        *("top_p", "user"),
+        *_STREAM,
+    },
+    ("openai-chat", "zai"): {
+        *("model", "user_id", "stream", "temperature", "top_p", "max_tokens", "seed", "stop", "tools", "tool_choice"),
+        *("response_format", "thinking", "reasoning_effort"),
+    },
+    ("openai-chat", "gemini-openai"): {
+        *("model", "max_tokens", "max_completion_tokens", "n", "presence_penalty", "reasoning_effort", "stop"),
+        *("response_format", "temperature", "top_p", "tools", "tool_choice", "parallel_tool_calls"),
+        *_STREAM,
+    },
     ("openai-chat", "minimax"): {
         *("model", "max_tokens", "max_completion_tokens", "temperature", "top_p", "tools", "tool_choice", "stop"),
         *("response_format",),
         *_STREAM,
     },
 }
-_EFFORTS: Final = {"xai": {"none", "low", "medium", "high", "xhigh"}}  # ReasoningEffort in the same file
+# ReasoningEffort in the same file; groq 1.7.0 and cerebras_cloud_sdk 1.91.0, types/chat/completion_create_params.py;
+# https://ai.google.dev/gemini-api/docs/openai
+_EFFORTS: Final = {
+    "xai": {"none", "low", "medium", "high", "xhigh"},
+    "groq": {"none", "default", "low", "medium", "high"},
+    "cerebras": {"none", "low", "medium", "high"},
+    "gemini-openai": {"none", "minimal", "low", "medium", "high"},
+}
 _MEMBERS: Final = {"responses": "input", "gemini": "contents"}
 # Members of the hosted API (https://docs.mistral.ai/api) that are not in mistral-common, which is for local models.
 _HOSTED: Final = {"stop", "n", "stream", "frequency_penalty", "presence_penalty", "metadata", "prediction"}

@@ -113,7 +113,7 @@ WRONG: list[tuple[str, str, str | None, Any, Any]] = [
     ("option_form", "openai-chat", None, {"safety_identifier": "u" * 129}, {"safety_identifier": "u" * 128}),
     ("option_form", "openai-chat", None, {"user": "u" * 129}, {"user": "u" * 128}),
     ("option_form", "responses", None, {"input": "hi", "prompt_cache_key": "k" * 65}, {"input": "hi"}),
-    ("option_form", "openai-chat", "zai", {"user": "short"}, {"user": "longer"}),
+    ("option_form", "openai-chat", "zai", {"user_id": "short"}, {"user_id": "longer"}),
     (
         "option_form",
         "anthropic",

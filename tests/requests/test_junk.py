@@ -85,6 +85,33 @@ def test_junk(source: str) -> None:
     assert refused < done
 
 
+@pytest.mark.parametrize(
+    ("source", "given"),
+    [
+        ("ai-sdk-model", {"system": "s", "messages": 1.5}),
+        ("gemini", {"contents": 1.5}),
+    ],
+)
+def test_messages_of_another_type_are_a_usage_error(source: Any, given: Any) -> None:
+    for target in SOURCES:
+        with pytest.raises(UsageError):
+            requests.convert(given, source=source, target=target)
+
+
+def test_python_functions_among_geminis_tools_are_losses() -> None:
+    given = {"contents": "hi", "config": {"tools": [len, {"function_declarations": [{"name": "g"}]}]}}
+    done = requests.convert(given, source="gemini", target="openai-chat")
+    assert [loss.path for loss in done.losses] == ["/config/tools/0"]
+    assert [tool["function"]["name"] for tool in done.payload["tools"]] == ["g"]
+
+
+def test_names_of_members_that_are_not_text() -> None:
+    given: Any = {"messages": [{"role": "user", "content": "q"}], 5: 6, "metadata": {None: 1}, "max_tokens": 9}
+    for target in ("anthropic", "openai-chat", "mistral", "ai-sdk-model"):
+        paths = [found.path for found in requests.check(given, target=target)]
+        assert "/5" in paths, target
+
+
 @pytest.mark.parametrize("source", SOURCES)
 def test_junk_is_checked(source: str) -> None:
     found = 0

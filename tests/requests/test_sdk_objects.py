@@ -6,7 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import anthropic
 import anthropic.types
+import openai
 import openai.types.chat
 import openai.types.responses
 import pytest
@@ -192,3 +194,22 @@ def test_what_is_no_request() -> None:
             requests.convert(wrong, target="anthropic")
     with pytest.raises(UsageError):
         requests.convert({"model": "m"}, target="anthropic")
+
+
+@pytest.mark.parametrize("absent", [openai.NOT_GIVEN, openai.omit, anthropic.NOT_GIVEN, anthropic.omit])
+def test_an_argument_that_is_not_given_is_absent(absent: Any) -> None:
+    given = {"messages": [ASKED], "tools": absent, "temperature": absent, "metadata": {"k": absent}}
+    done = requests.convert(given, source="openai-chat", target="anthropic")
+    assert (done.payload, done.losses) == ({"messages": [ASKED], "max_tokens": 8192}, ())
+    assert convert({"messages": [ASKED], "tools": absent}, target="gemini").losses == ()
+    same = requests.convert({"messages": [ASKED], "tools": absent}, source="openai-chat", target="openai-chat")
+    assert same.payload == {"messages": [ASKED]}
+
+
+def test_the_id_of_reasoning_details_is_reported() -> None:
+    detail = {"type": "reasoning.text", "text": "t", "id": "rid", "format": "anthropic-claude-v1", "signature": "c2ln"}
+    given = [ASKED, {"role": "assistant", "content": "a", "reasoning_details": [detail]}, ASKED]
+    for target in ("anthropic", "bedrock-converse"):
+        done = convert(given, source="openai-chat", target=target, provider="anthropic")
+        assert "rid" in [loss.removed for loss in done.losses] + [str(edit.removed) for edit in done.edits], target
+    assert not convert(given, source="openai-chat", target="openai-chat", gateway="openrouter").losses

@@ -55,6 +55,12 @@ REPEATED = {
     "mentions": ("", "so [TOOL_CALLS] is "),
     "line ends": ("On it.", "\n "),
     "fences": ("", "```\n"),
+    "open backticks in a turn": ("<|im_start|>user\n", "the ` mark <|im_end|> "),
+    "quoted closers in a turn": ("<|im_start|>user\n", '"<|im_end|>" '),
+    "elements in elements": ("<document>", "<document>x"),
+    "open quotations": ("On it. ", '("a [TOOL_CALLS] '),
+    "closed quotations": ("On it. ", '("a") [TOOL_CALLS] '),
+    "ends of reasoning": ("On it. ", "(a) </think> b "),
 }
 
 

@@ -19,7 +19,10 @@ def rows_of(name: str) -> list[dict[str, Any]]:
     return [{"tools": vectors["tools"], **row} for row in vectors["tests"]]
 
 
-FILES = {name: rows_of(name) for name in ("grammars", "variants", "matrix", "attacks", "notations", "turns")}
+FILES = {
+    name: rows_of(name)
+    for name in ("grammars", "variants", "matrix", "attacks", "notations", "turns", "quotations", "endings")
+}
 ROWS = [row for rows in FILES.values() for row in rows]
 # Nightly, every position with both backends; in CI, every position with the native backend.
 STEP = {"native": 1 if FULL else 13, "pure": 1 if NIGHTLY else 7 if FULL else 199}

@@ -48,8 +48,8 @@ class Code:
     """One diagnostic code. `raises` is the name of the exception that is raised if the policy requires one.
 
     `mends`: what a repair in the same dialect omits or rewrites when this code is reported; None if the repair changes
-    nothing. `detail` describes the `detail` field of a diagnostic. `details` explains the values of that field, if it
-    has a fixed set of them. `advice`: what a user of the library can do about the diagnostic.
+    nothing. `detail` describes the `detail` field of a diagnostic. `details` explains the values of that field if the
+    set of values is fixed. `advice`: what a user of the library can do about the diagnostic.
     """
 
     name: str
@@ -160,7 +160,9 @@ def load_errors() -> Mapping[str, Any]:
 
 @cache
 def load_numbered_rules() -> Mapping[str, Any]:
-    """Return the numbered rules: identity rules, argument rules and ambiguities. Only documentation reads them."""
+    """Return the numbered rules: identity rules, argument rules and ambiguities. Only the documentation uses these
+    rules.
+    """
     loaded: Mapping[str, Any] = _frozen(_load("numbered_rules.json"))
     return loaded
 
@@ -169,7 +171,7 @@ def load_numbered_rules() -> Mapping[str, Any]:
 def load_proxy() -> Mapping[str, Any]:
     """Return the facts about the proxy's requests: paths, headers and errors.
 
-    Only the proxy, which exists only in Python, reads them.
+    Only the proxy, which exists only in Python, uses these facts.
     """
     loaded: Mapping[str, Any] = _frozen(_load("proxy.json"))
     return loaded
@@ -179,7 +181,7 @@ def load_proxy() -> Mapping[str, Any]:
 def load_requests() -> Mapping[str, Any]:
     """Return the facts about the members of each API's requests.
 
-    Only Python code reads them, to convert or check a request.
+    Only Python code uses these facts, to convert or check a request.
     """
     loaded: Mapping[str, Any] = _frozen(_load("requests.json"))
     return loaded
@@ -187,14 +189,14 @@ def load_requests() -> Mapping[str, Any]:
 
 @cache
 def load_rules() -> Mapping[str, Any]:
-    """Return the rules of the checker. Only Python reads them."""
+    """Return the rules of the checker. Only Python code uses these rules."""
     loaded: Mapping[str, Any] = _frozen(_load("rules.json"))
     return loaded
 
 
 @cache
 def load_history(name: Literal["gateways", "history_rules"]) -> Mapping[str, Any]:
-    """Return the facts about request histories. Only Python code reads them, to convert or check a history."""
+    """Return the facts about request histories. Only Python code uses these facts, to convert or check a history."""
     loaded: Mapping[str, Any] = _frozen(_load(f"{name}.json"))
     return loaded
 

@@ -107,7 +107,7 @@ class Checker:
 
     @property
     def dropped(self) -> int:
-        """The number of violations that are not listed because 100 violations of the same rule already are."""
+        """The number of violations that are not listed because 100 violations of the same rule are already listed."""
         return self._report.dropped
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[Violation]:

@@ -68,7 +68,7 @@ class Items:
         self._remember = lifecycle.remember
         self._forget = lifecycle.forget
         self._facts = facts("responses")
-        self._items: dict[int, _Item] = {}  # by output index
+        self._items: dict[int, _Item] = {}  # items by output index
         self._ids: dict[str, _Item] = {}
         self._call_ids: dict[str, _Item] = {}
         self._incomplete: _Item | None = None

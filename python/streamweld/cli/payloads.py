@@ -62,7 +62,7 @@ policy_option: Final[Callable[[Any], Any]] = click.option(
 
 
 def target_option(what: str) -> Callable[[Any], Any]:
-    """Return the option `--to`; `what` is its help."""
+    """Return the option `--to`; `what` is the help text."""
     return click.option(
         "--to",
         "target",
@@ -75,7 +75,7 @@ def target_option(what: str) -> Callable[[Any], Any]:
 
 
 def source_option(what: str) -> Callable[[Any], Any]:
-    """Return the option `--from`; `what` is its help."""
+    """Return the option `--from`; `what` is the help text."""
     return click.option(
         "--from",
         "source",

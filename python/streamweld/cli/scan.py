@@ -397,7 +397,7 @@ def _run(
     shown: bool,
     keep: Callable[[list[dict[str, Any]], ScanPosition], None],
 ) -> ScanPosition:
-    """Read all rows starting at `start`, and pass the selected ones to `keep`."""
+    """Read all rows starting at `start`, and pass the selected rows to `keep`."""
     meter = Progress(task, start, totals, shown=shown)
     after = start
     for rows, after in _read(task, start, jobs):

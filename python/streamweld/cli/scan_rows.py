@@ -28,8 +28,8 @@ ARROW_COLUMNS: Final = (
 )
 """The columns of `streamweld.arrow.parse`; the first ones are the default."""
 REPAIRS: Final = "repairs"
-"""The column that only a scan has: why `repair` changes the stream. It is computed only if it is selected, because each
-stream has to be read once more.
+"""The column that only a scan has: why `repair` changes the stream. The column is computed only if it is selected,
+because each stream has to be read once more.
 """
 ALL_COLUMNS: Final = (*ARROW_COLUMNS, REPAIRS)
 _CALL = ("part", "call_id", "item_id", "name", "arguments", "state", "reason", "raw_arguments", "aliases", "custom")

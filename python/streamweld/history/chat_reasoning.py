@@ -175,7 +175,7 @@ def reasoning_member(part: Reasoning, facts: Json, listed: Collection[str]) -> s
 
 
 def issuer_of(name: str) -> str | None:
-    """Return the issuer of a detail with this `format`, or None if it is unknown.
+    """Return the issuer of a detail with this `format`, or None if the format is unknown.
 
     openai-python joins the strings of streamed fragments, so an accumulated message contains the format several times
     in a row.
@@ -211,7 +211,7 @@ def _continues(entry: Json, last: Json) -> bool:
 
 
 def _close(made: list[tuple[int, Json]], texts: list[str]) -> None:
-    """Append the collected fragment texts to the last detail, and clear them."""
+    """Append the collected fragment texts to the last detail, and clear the collection."""
     if texts:
         n, entry = made[-1]
         name = _FRAGMENTS[str(entry.get("type"))]

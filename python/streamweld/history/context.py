@@ -84,7 +84,7 @@ class Context:
             self.lose("is_error", result.path, "the target cannot mark a tool result as an error", True)
 
     def fact(self, name: str, member: str | None = None) -> Any:
-        """Return a constraint of the target, or one of its members, or None if it does not exist."""
+        """Return a constraint of the target, or a member of a constraint, or None if the target does not have it."""
         found = self.constraints.get(name)
         if member is None or found is None:
             return found

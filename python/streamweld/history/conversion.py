@@ -10,20 +10,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
 from streamweld._messages import choice_message, hinted
-from streamweld._sdk_objects import plain
+from streamweld._sdk_objects import is_absent, plain
 from streamweld.errors import HistoryError, UsageError
 from streamweld.history import passes, profiles
 from streamweld.history.chat_members import lists_common
 from streamweld.history.context import Context
 from streamweld.history.dialects import CONTAINERS, FAMILIES
-from streamweld.history.edits import Conversion
-from streamweld.history.model import members_of
+from streamweld.history.edits import Conversion, Edit
+from streamweld.history.model import members_of, pointer
 from streamweld.history.payload import STORED, items_of, payload_of, plain_items
 from streamweld.history.places import converted_before, error_before
 from streamweld.history.policy import HistoryPolicy
-from streamweld.history.read import read
+from streamweld.history.read import gemini_contents, read
 from streamweld.history.read.detect import detect
 from streamweld.history.resume import Snapshot, resume
+from streamweld.history.rules import edits as edit_rules
 from streamweld.history.write import SHAPES, write
 from streamweld.response import Response
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["convert", "tool_names"]
 
+_FORM: Final = "message_form"
 _POLICY: Final = HistoryPolicy()
 _DICTS: Final = {dict}
 _CONTAINERS: Final = (list, dict, Mapping, Sequence, Response)
@@ -95,8 +97,10 @@ def convert(
     entry: Any = messages
     lone = not isinstance(entry, _CONTAINERS) and plain(entry) is not entry
     entry = [entry] if lone else entry
+    if isinstance(entry, Mapping) and any(map(is_absent, cast("Mapping[str, Any]", entry).values())):
+        entry = {name: value for name, value in cast("Mapping[str, Any]", entry).items() if not is_absent(value)}
     try:
-        return _converted(entry, options, pending=lone)
+        return _grouped(entry, options, pending=lone)
     except HistoryError as error:
         # Readers reject SDK objects, because they are not mappings. SDK objects are converted only after such an error,
         # so that plain data does not have to be searched for them.
@@ -104,7 +108,7 @@ def convert(
         if made is entry:
             raise
     try:
-        return converted_before(_converted(made, options, pending=lone), moved)
+        return converted_before(_grouped(made, options, pending=lone), moved)
     except HistoryError as error:
         raise error_before(error, moved) from None
 
@@ -121,6 +125,22 @@ class _Options:
     tools: Iterable[Any] | Mapping[str, Any] | None
     store: bool | None
     previous: Conversion | None
+
+
+def _grouped(messages: Any, options: _Options, *, pending: bool) -> Conversion:
+    """Convert the messages, with Gemini's parts that stand for contents grouped to contents."""
+    made, moved, formed = gemini_contents.grouped(messages, options.source)
+    if made is messages:
+        return _converted(messages, options, pending=pending)
+    try:
+        done = converted_before(_converted(made, options, pending=pending), moved)
+    except HistoryError as error:
+        raise error_before(error, moved) from None
+    if FAMILIES[options.target] != "gemini":
+        return done
+    what = "wrote texts and parts as an object with a role and parts"
+    edits = [Edit(_FORM, pointer(path), what, edit_rules()[_FORM].why) for path in formed]
+    return replace(done, edits=(*edits, *done.edits))
 
 
 def _converted(messages: Any, options: _Options, *, pending: bool) -> Conversion:
@@ -146,7 +166,7 @@ def _converted(messages: Any, options: _Options, *, pending: bool) -> Conversion
     chained = stored and family == "responses" and constraints.get("stored_responses") is not False
     policy = options.policy
     if stored and not chained and policy.orphan_result == "synthesise":
-        policy = replace(policy, orphan_result="text")  # only the source's server has the calls
+        policy = replace(policy, orphan_result="text")  # only the source's server stores the calls
     context = Context(
         target=options.target,
         family=family,

@@ -43,7 +43,9 @@ _CIPHER: Final = "reasoningEncryptedContent"
 
 @dataclass(slots=True, eq=False)
 class _Occurrence:
-    """One part (or item) with an id. `text`: its content, for comparison. `drop`: the rule that removes it, if any."""
+    """One part (or item) with an id. `text`: the content of the part, for comparison. `drop`: the rule that removes the
+    part, if any.
+    """
 
     at: int
     part: int | None
@@ -317,7 +319,7 @@ def _repeated_results(occurrences: list[_Occurrence], results: list[_Result]) ->
 
 
 def _ciphers(occurrences: list[_Occurrence]) -> dict[int, dict[int | None, str]]:
-    """Return the encrypted content of dropped parts that kept parts must take over, keyed by message and part."""
+    """Return the encrypted content that kept parts must take over from dropped parts, keyed by message and part."""
     kept: dict[str, _Occurrence] = {}
     full: set[str] = set()
     for one in occurrences:

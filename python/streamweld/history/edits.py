@@ -16,7 +16,8 @@ class Edit:
     """A change that goes beyond translating the history.
 
     Attributes:
-        rule: the code of the rule that requires it, a key of the edits in `streamweld/_spec/history_rules.json`.
+        rule: the code of the rule that requires the change; a key of the edits in
+            `streamweld/_spec/history_rules.json`.
         path: JSON pointer into the source; for an insertion, the position where the new part or message belongs.
         what: what was changed, in one short sentence.
         why: the text of the rule, and the document or issue that the rule comes from.
@@ -39,8 +40,8 @@ class Loss:
     """A member or a part that the target cannot represent.
 
     Attributes:
-        feature: the member or kind.
-        path: JSON pointer into the source, to the member or part, or to the object that contains it.
+        feature: the name of the member, or the kind of the part.
+        path: JSON pointer into the source, to the member or part, or to the object that contains the member or part.
         why: the reason, in one short sentence.
         removed: the value of the member or the part.
     """

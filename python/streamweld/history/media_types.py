@@ -11,7 +11,17 @@ if TYPE_CHECKING:
 
     from streamweld.history.model import Media
 
-__all__ = ["canonical", "detected", "is_concrete", "short_form", "standard_base64", "takes", "text_of", "url_ending"]
+__all__ = [
+    "canonical",
+    "detected",
+    "document_type",
+    "is_concrete",
+    "short_form",
+    "standard_base64",
+    "takes",
+    "text_of",
+    "url_ending",
+]
 
 _ALIASES: Final = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png"}
 _PCM: Final = frozenset({"audio/l16", "audio/pcm"})  # raw audio can be played only with the type's parameters
@@ -37,6 +47,16 @@ _SHORT: Final = {
     "x-pn-wav": "wav",
     "x-flac": "flac",
     "x-m4a": "m4a",
+}
+_DOCUMENTS: Final = {
+    "txt": "text/plain",
+    "csv": "text/csv",
+    "html": "text/html",
+    "md": "text/markdown",
+    "doc": "application/msword",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "xls": "application/vnd.ms-excel",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
 _SHORT_VIDEO: Final = {  # `video/mpeg` is not MP3
     "quicktime": "mov",
@@ -68,6 +88,15 @@ def canonical(media_type: str) -> str:
     """
     name = media_type.partition(";")[0].strip().lower()
     return media_type if name in _PCM else _ALIASES.get(name, name)
+
+
+def document_type(form: str) -> str:
+    """Return the media type of a document that is given by its short name, as in Bedrock.
+
+    >>> document_type("csv")
+    'text/csv'
+    """
+    return _DOCUMENTS.get(form, f"application/{form}")
 
 
 def standard_base64(data: str) -> str:

@@ -1,4 +1,4 @@
-"""The neutral history model: turns that hold parts.
+"""The neutral history model: turns that contain parts.
 
 Readers create this model, passes change it, and writers turn it into a target's messages. Each part keeps its source
 object (`raw`) and its message (`origin`), so that an unchanged part is written as the object that was read.
@@ -95,7 +95,7 @@ class NestedPath(str):
 
 
 class SharedMember(str):
-    """Name of an extra member that the target also has.
+    """Name of an extra member that also exists in the target's dialect.
 
     The member is written even if the block comes from another dialect.
     """
@@ -111,8 +111,8 @@ CACHE_POINT: Final = SharedMember("cachePoint")
 class Origin:
     """One message (or item) of the source.
 
-    `count`: number of parts that were read from it. `extra`: members for which the model has no field. `stale`: whether
-    `raw` is outdated and must not be written back.
+    `count`: number of parts that were read from the message. `extra`: members for which the model has no field.
+    `stale`: whether `raw` is outdated and must not be written back.
     """
 
     dialect: str
@@ -155,7 +155,7 @@ class _Part:
     `at`: index of the part in its origin. `raw`: the source object. `touched`: whether a pass changed the part, which
     makes `raw` stale. `extra`: members of `raw` for which the model has no field. Extra members are kept if the target
     has the same dialect, and lost otherwise. Members of nested objects have a `NestedPath` key and are lost whenever
-    the block is rewritten. Members that the target's dialect also has have a `SharedMember` key.
+    the block is rewritten. Members that also exist in the target's dialect have a `SharedMember` key.
     """
 
     origin: Origin | None = None
@@ -192,9 +192,10 @@ class Media(_Part):
 class Reasoning(_Part):
     """The reasoning of a model.
 
-    `segments`: its texts, one per summary. `issuer`: the vendor that can verify the signature or decrypt the reasoning.
-    `assumed`: whether `issuer` is the dialect's default, because the message does not identify the issuer. `member`:
-    the member of a Chat message that held the reasoning; None for a part of the content.
+    `segments`: the texts of the reasoning, one per summary. `issuer`: the vendor that can verify the signature or
+    decrypt the reasoning. `assumed`: whether `issuer` is the dialect's default, because the message does not identify
+    the issuer. `member`: the member of a Chat message from which the reasoning was read; None if it was read from the
+    content.
     """
 
     segments: tuple[str, ...] = ()
@@ -231,7 +232,7 @@ class Call(_Part):
 
 
 class ReadParts(tuple["Text | Media | Opaque", ...]):
-    """The parts of a result as they were read. If a pass changes the content of the result, it replaces this tuple."""
+    """The parts of a result as they were read. A pass that changes the content of the result replaces this tuple."""
 
     __slots__ = ()
 
@@ -286,8 +287,8 @@ class Turn:
     """One turn: consecutive parts with the same role.
 
     `top`: whether the turn is outside the list of messages, as a system prompt can be. `origin`: the source message, if
-    the turn has no parts. `marks`: members (`prefix`) that the written message must have, even if the source message
-    did not have them.
+    the turn has no parts. `marks`: members, such as `prefix`, that the written message must have, even if the source
+    message did not have them.
     """
 
     role: Role

@@ -10,7 +10,7 @@ from functools import cache
 from operator import is_
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
-from streamweld._sdk_objects import messages_in, plain
+from streamweld._sdk_objects import is_absent, messages_in, plain
 from streamweld._spec import load_requests
 from streamweld.errors import UsageError
 from streamweld.history.dialects import CONTAINERS
@@ -78,8 +78,11 @@ def _plain(messages: Any, moved: Moved) -> Any:
             if name in _NAMES and isinstance(value, list | tuple)
             else plain(value)
             for name, value in entry.items()
+            if not is_absent(value)
         }
-        return messages if all(made[name] is value for name, value in entry.items()) else made
+        return (
+            messages if len(made) == len(entry) and all(made[name] is value for name, value in entry.items()) else made
+        )
     return _plain_list(messages, (), moved) if isinstance(messages, list | tuple) else messages
 
 

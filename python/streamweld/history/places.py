@@ -1,4 +1,4 @@
-"""Paths of members that an SDK names or nests differently than the API, which are moved before the conversion."""
+"""Paths of members that an SDK names or nests differently than the API. They are moved before the conversion."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def violation_before(found: HistoryViolation, moved: Moved) -> HistoryViolation:
 def error_before(error: HistoryError, moved: Moved) -> HistoryError:
     """Return the error with its path as it was before the members were moved.
 
-    If the error has violations, its path is not changed, because it refers to the payload.
+    If the error has violations, the path of the error is not changed, because that path refers to the payload.
     """
     if error.violations:
         return error

@@ -44,7 +44,7 @@ class Profile:
         date: the ISO date when the constraints were looked up; `""` for a user-defined profile without a date.
         evidence: `tested` (the tests run the vendor's own validator or SDK), `documented` (by the vendor) or `reported`
             (in client issues). A user-defined profile inherits `evidence` from the profile in `like`; without `like`,
-            it is `""`.
+            `evidence` is `""`.
         target: the target that the constraints apply to.
         targets: every target that the gateway offers.
         constraints: name -> value. A constraint that is absent does not apply.

@@ -87,7 +87,7 @@ def options_beside(given: Any, read: ProviderMetadata) -> dict[str, Any]:
 def cache_mark(given: Any) -> tuple[Mapping[str, Any], Mapping[str, Any], tuple[str, str]] | None:
     """Return the mark of a cached prefix in the options of a part, the other options, and the path of the mark.
 
-    The mark is in the form of Anthropic's `cache_control`. None if there is no mark.
+    The mark is in the form of Anthropic's `cache_control`. Return None if there is no mark.
 
     >>> cache_mark({"bedrock": {"cachePoint": {"type": "default"}, "x": 1}})
     ({'type': 'ephemeral'}, {'bedrock': {'x': 1}}, ('bedrock', 'cachePoint'))

@@ -277,7 +277,7 @@ class Body(ChunkProcessor[bytes]):
         if isinstance(error, LimitExceeded):
             return self._looked(self.converter.exceed(error.limit_name))
         left = self.converter.close(broken=True)
-        if isinstance(error, BrokenBodyError):  # HTTP clients do not report this error, so the converter must
+        if isinstance(error, BrokenBodyError):  # HTTP clients do not report this error, so the converter must report it
             self.over = True
             return self._looked(left)
         self._tell()

@@ -243,7 +243,7 @@ class _Brotli:
     def inflate(self, data: bytes) -> bytes:
         # The brotli decoder may return up to three times as many bytes as the limit allows.
         out: bytes = self._state.process(data, output_buffer_limit=SLICE // 4)
-        # Output may remain even if all input was consumed, because `can_accept_more_data` does not reflect it.
+        # Output may remain even if `can_accept_more_data` is true, so non-empty output means that there may be more.
         self.has_more = not self.is_done and (bool(out) or not self._state.can_accept_more_data())
         return out
 

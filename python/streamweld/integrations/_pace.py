@@ -9,7 +9,9 @@ from typing import Final
 __all__ = ["FEED", "Pace"]
 
 FEED: Final = 4096
-"""The number of bytes that a converter is fed at once. Either backend processes them in a fraction of a millisecond."""
+"""The number of bytes that a converter is fed at once. Either backend processes this many bytes in a fraction of a
+millisecond.
+"""
 
 _BUDGET: Final = 0.005  # seconds
 

@@ -76,7 +76,8 @@ def splice(response: Any, settings: Settings, *, asynchronous: bool) -> None:
     if was_read:
         _repair_read(response, body, module)
         return
-    # Create a second response around the original stream, because its public API gives access to the raw bytes.
+    # Create a second response around the original stream, because the public API of a response gives access to the raw
+    # bytes.
     received = module.Response(response.status_code, headers=headers, stream=inner, request=request)
     response.stream = (
         _class(_AsyncRepaired, module.AsyncByteStream) if asynchronous else _class(_Repaired, module.SyncByteStream)
@@ -137,7 +138,7 @@ def _class(ours: type[Any], base: type[Any]) -> Any:
 
 
 class _Held:
-    """Base class of both stream classes. It delegates other attributes, such as `elapsed`, to the original stream."""
+    """Base class of both stream classes. Other attributes, such as `elapsed`, are read from the original stream."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner

@@ -30,7 +30,7 @@ def declared_tools(request: Mapping[str, Any]) -> dict[str, Mapping[str, Any] | 
     """Return the functions that a request declares, as name -> schema. The result is empty if the tool choice is
     `none`.
 
-    If a name is declared twice, it is omitted, because it is unclear which schema applies.
+    A name that is declared twice is omitted, because it is unclear which schema applies.
     """
     found: dict[str, Mapping[str, Any] | None] = {}
     if _forbids(request):

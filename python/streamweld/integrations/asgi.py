@@ -1,4 +1,4 @@
-"""`RepairMiddleware`: repair the streams that an ASGI application sends. It has no dependencies.
+"""`RepairMiddleware`: repair the streams that an ASGI application sends. The middleware has no dependencies.
 
     app.add_middleware(RepairMiddleware, policy="standard")        # Starlette, FastAPI
     app = RepairMiddleware(app)                                    # any ASGI application
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["RepairMiddleware", "StreamContext"]
 
 
-_MAX_REQUEST: Final = 32 * 1_048_576  # as `ProxyConfig.max_body_bytes`
+_MAX_REQUEST: Final = 32 * 1_048_576  # the same value as the default of `ProxyConfig.max_body_bytes`
 
 
 class RepairMiddleware:
@@ -83,8 +83,7 @@ class RepairMiddleware:
             stream. `streamweld.testing.recording` describes the format.
 
     Raises:
-        UsageError: if an option is invalid. The constructor raises this exception, so it does not occur at the first
-            request.
+        UsageError: if an option is invalid. The exception is raised by the constructor, not at the first request.
     """
 
     def __init__(
@@ -281,8 +280,8 @@ class _Answer:
                 for part in slices(piece, FEED):
                     out += stream.feed(part)
                     self._tell()
-                    # Send each slice before decompressing the next, so that a small compressed body does not become a
-                    # large message.
+                    # Send each slice before decompressing the next slice, so that a small compressed body does not
+                    # become a large message.
                     if out and (len(out) >= SLICE or pace.is_due):
                         await self._pass(out, more=True)
                         out = b""

@@ -80,7 +80,7 @@ class Capture:
 
 
 def find(paths: Iterable[str], *, recursive: bool = False) -> Iterator[str]:
-    """Expand directories and glob patterns into files, sorted within each.
+    """Expand directories and glob patterns into files. The files of each directory or pattern are sorted.
 
     Args:
         paths: files, directories, and patterns such as `logs/*.sse`; `**` in a pattern matches any number of folders.
@@ -163,7 +163,7 @@ def _captures(path: str, column: str | None, start: int) -> Iterator[Capture]:
 
 
 def _recorded(path: str, data: bytes) -> Capture:
-    """Return the body in a file in streamweld's recording format."""
+    """Return the body that a file in streamweld's recording format contains."""
     try:
         return Capture(path, 0, parse_recording(data.decode("utf-8")).body)
     except ValueError as error:

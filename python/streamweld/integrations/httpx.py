@@ -107,7 +107,7 @@ def async_repair_hook(**options: Unpack[RepairOptions]) -> AsyncRepairHook:
 def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
     """Add the hook to an existing client, so that every stream it reads after this call is repaired.
 
-    The hook is placed before the existing ones. If the function is called again for the same client, the new options
+    The hook is placed before the existing hooks. If the function is called again for the same client, the new options
     replace the old ones.
 
     Args:

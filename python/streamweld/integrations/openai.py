@@ -25,10 +25,10 @@ _Client = TypeVar("_Client")
 def repair(client: _Client, **options: Unpack[RepairOptions]) -> _Client:
     """Repair every stream that this client reads after this call. Other responses are not modified.
 
-    The hook is added to the client's HTTP client, so it applies to all clients that share it: `client.copy()`,
-    `client.with_options()`, and others that were created with the same `http_client=`. To leave a client unchanged,
-    create a new one with `http_client=DefaultHttpxClient(event_hooks=…)` and `repair_hook`. If the function is called
-    again for the same client, the new options replace the old ones.
+    The hook is added to the client's HTTP client, so the hook applies to all clients that share this HTTP client:
+    `client.copy()`, `client.with_options()`, and others that were created with the same `http_client=`. To leave a
+    client unchanged, create a new one with `http_client=DefaultHttpxClient(event_hooks=…)` and `repair_hook`. If the
+    function is called again for the same client, the new options replace the old ones.
 
     Args:
         client: `OpenAI`, `AsyncOpenAI`, or another client of that package, in releases based on httpx or on httpx2; or

@@ -2,9 +2,9 @@
 
     RepairMiddleware(app, on_diagnostic=otel.record)               # or any other `on_diagnostic`
 
-`record` writes to the current span. It never starts a span, because the instrumentation of official clients does.
-`RequestSpan` is for code that sends the request itself, such as the proxy. `to_otel_messages` is a pure function
-without dependencies. All names from the conventions are in `NAMES`.
+`record` writes to the current span. `record` never starts a span, because the instrumentation of official clients
+starts one. `RequestSpan` is for code that sends the request itself, such as the proxy. `to_otel_messages` is a pure
+function without dependencies. All names from the conventions are in `NAMES`.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class RequestSpan:
     """A client span for one request to a model: `chat <model>`.
 
     Args:
-        upstream: the URL of the request. Only its host and port are recorded.
+        upstream: the URL of the request. Only the host and port of the URL are recorded.
         dialect: the dialect of the upstream, which determines the provider name.
         model: the requested model.
         stream: whether the request asks for a stream.

@@ -49,7 +49,7 @@ METRICS: Final[Mapping[str, str]] = MappingProxyType(
         "streams": "streamweld.streams",
     }
 )
-"""The names of the instruments. The GenAI conventions have no names for the last five."""
+"""The names of the instruments. The GenAI conventions have no names for the last five instruments."""
 
 _SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _FIRST: Final = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)

@@ -5,7 +5,8 @@
     calls = spark.parse(captures, keep=("request_id",))      # DataFrame in, DataFrame out
     calls.write.parquet("calls")
 
-`parse` calls `DataFrame.mapInArrow` with `responses` and the schema from `streamweld.arrow`. To call it yourself:
+`parse` calls `DataFrame.mapInArrow` with `responses` and the schema from `streamweld.arrow`. To call `mapInArrow`
+yourself:
 
     captures.select("request_id", "body").mapInArrow(
         spark.responses(keep=("request_id",)), "request_id string, " + streamweld.arrow.spark_ddl()
@@ -49,7 +50,8 @@ def responses(**options: Unpack[BulkOptions]) -> Callable[[Iterable[Any]], Itera
     """Return a function for `DataFrame.mapInArrow` that applies `streamweld.arrow.parse` to each batch.
 
     Args:
-        **options: those of `streamweld.arrow.parse`. The batches must contain the columns given as `body` and `keep`.
+        **options: the options of `streamweld.arrow.parse`. The batches must contain the columns given as `body` and
+            `keep`.
 
     Raises:
         UsageError: if a column of the output does not exist, or if the native backend is not in use.
@@ -59,7 +61,9 @@ def responses(**options: Unpack[BulkOptions]) -> Callable[[Iterable[Any]], Itera
 
 
 def _responses(options: BulkOptions, batches: Iterable[Any]) -> Iterator[Any]:
-    """Parse the batches on a worker. The schema is sent without metadata, because Spark compares only its fields."""
+    """Parse the batches on a worker. The schema is sent without metadata, because Spark compares only the fields of the
+    schema.
+    """
     for batch in batches:
         yield parse_batch(batch, **options).replace_schema_metadata(None)
 
@@ -69,13 +73,13 @@ def parse(frame: Any, **options: Unpack[BulkOptions]) -> Any:
 
     Args:
         frame: a `pyspark.sql.DataFrame` with a column of bodies, binary or string.
-        **options: those of `streamweld.arrow.parse`.
+        **options: the options of `streamweld.arrow.parse`.
 
     Returns:
         A `pyspark.sql.DataFrame` with one row for each row of `frame`: the kept columns, then those of the responses.
 
     Raises:
-        UsageError: if a column does not exist in `frame`, or as `responses`.
+        UsageError: if a column does not exist in `frame`, or for the same reasons as `responses`.
     """
     keep = list(options.get("keep", ()))
     body = options.get("body", "body")

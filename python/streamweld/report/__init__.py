@@ -5,7 +5,7 @@
 
     Path("report.html").write_text(report.render([report.read(Path("sample.sse"), "sample.sse", "")]), "utf-8")
 
-The command `streamweld report` does this for files and folders.
+The command `streamweld report` writes such a page for files and folders.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _overview(streams: list[Facts], linked: set[int], *, diff: bool) -> str:
     shown = table(columns, rows, numbers=("calls", "text"))
     head = '<section aria-labelledby="streams"><h2 id="streams">Streams</h2>'
     # A comparison has only two streams, and its findings already show the gateway of each. A table of gateways would
-    # repeat this.
+    # repeat this information.
     return f"{head}{'' if diff else _gateways(streams)}<h3>Findings</h3>{shown}{note}</section>"
 
 

@@ -45,7 +45,7 @@ def read(path: str | os.PathLike[str], name: str | None = None, gateway: str | N
         path: the file.
         name: the name of the file in the report; the default is the path as given.
         gateway: the gateway to which the table of gateways and codes assigns the file; the default is the name of the
-            folder that contains it.
+            folder that contains the file.
 
     Raises:
         OSError: if the file cannot be read.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from streamweld.requests import schemas, strict_schemas
-from streamweld.requests.tables import at, object_of, put, remove, steps
+from streamweld.requests.tables import at, object_of, put, remove, spec, steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +32,9 @@ _PLACES = {
 }
 
 
+_MIME: Final = "generationConfig.responseMimeType"
+_ENUM: Final = "text/x.enum"  # the response is one of the values of an enum, as plain text
+_PROPERTY: Final = "answer"
 # For each target, the members of a response format that it does not support. `strict` is not listed, because Anthropic
 # and Gemini are always strict.
 _UNNAMED = {
@@ -67,6 +70,11 @@ def read(context: RequestContext) -> AnswerFormat | None:
     if path is None:
         return None
     raw = at(context.request, path)
+    for other in paths[paths.index(path) + 1 :]:
+        second = at(context.request, other)
+        if second is not None and other != _MIME and not context.same:
+            why = f"{path} sets the same option and takes precedence"
+            context.lose("response_format", steps(other), why, second, vital=True)
     given = object_of(raw)
     kind = given.get("type")
     match context.source:
@@ -90,11 +98,15 @@ def read(context: RequestContext) -> AnswerFormat | None:
 
 
 def _of_gemini(context: RequestContext, path: str, raw: Any) -> AnswerFormat:
-    mime = at(context.request, "generationConfig.responseMimeType")
+    mime = at(context.request, _MIME)
     if path.endswith("MimeType"):
         kind: Kind = "json_object" if mime == "application/json" else "text" if mime == "text/plain" else "other"
         return AnswerFormat(kind, path, raw)
-    return AnswerFormat("json_schema", path, raw, schema=schemas.from_gemini(raw) if path.endswith("eSchema") else raw)
+    schema = schemas.from_gemini(raw) if path.endswith("eSchema") else raw
+    if mime == _ENUM and not context.same:
+        why = "other APIs return the value as JSON, not as plain text"
+        context.lose("responseMimeType", steps(_MIME), why, mime, vital=True)
+    return AnswerFormat("json_schema", path, raw, schema=schema)
 
 
 def _of_schema(
@@ -123,7 +135,7 @@ def _is_schema(schema: Any) -> bool:
 
 
 def _parsed(schema: Any) -> Any:
-    """Return a schema that is written as text, as in Bedrock, as an object."""
+    """Return a schema as an object, even if the schema is written as text, as in Bedrock."""
     if not isinstance(schema, str):
         return schema
     try:
@@ -151,6 +163,7 @@ def translate(found: AnswerFormat | None, context: RequestContext, made: dict[st
         )
         put(made, "response_format", {"type": "json_object"})
         return
+    found = _with_object(found, context)
     fit = _fitted(found, context)
     value = None if found.kind == "other" or fit is None else _written(fit, context)
     if value is None:
@@ -168,6 +181,23 @@ def translate(found: AnswerFormat | None, context: RequestContext, made: dict[st
                 f"{context.target} does not have this member in an answer format",
                 getattr(found, name),
             )
+
+
+def _with_object(found: AnswerFormat, context: RequestContext) -> AnswerFormat:
+    """Return the format with its schema as the property of an object, if the target accepts only objects."""
+    schema = object_of(found.schema)
+    if context.target not in spec("strict_schemas")["object_roots"] or not _is_other_value(schema):
+        return found
+    what = f"put the schema into an object with the property {_PROPERTY}, because the response must be an object"
+    context.edit("format_schema", (*steps(found.path), *found.place), what, found.schema)
+    wrapped = {"type": "object", "properties": {_PROPERTY: schema}, "required": [_PROPERTY]}
+    return replace(found, schema={**wrapped, "additionalProperties": False})
+
+
+def _is_other_value(schema: Mapping[str, Any]) -> bool:
+    """Return whether the schema certainly describes no object: a text, number, boolean or list, or an enum."""
+    kind = schema.get("type")
+    return isinstance(kind, str) and kind != "object"
 
 
 def refit(context: RequestContext, made: dict[str, Any]) -> None:

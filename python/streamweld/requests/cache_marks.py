@@ -100,7 +100,9 @@ def _marks(value: Any, path: tuple[str | int, ...]) -> Iterator[Path]:
 
 
 def _mark_of_options(options: Any, path: tuple[str | int, ...]) -> Iterator[Path]:
-    """Yield the path of the mark in the AI SDK's provider options, or of the options if they are nothing else."""
+    """Yield the path of the mark in the AI SDK's provider options, or the path of the options if they contain nothing
+    else.
+    """
     found = cache_mark(options)
     if found is not None:
         _, rest, (issuer, name) = found

@@ -35,6 +35,7 @@ from streamweld.requests.tables import (
     pointer,
     spec,
     steps,
+    words_of,
 )
 
 if TYPE_CHECKING:
@@ -133,21 +134,30 @@ class _Checker:
         known = {*spec("known")[self.target], *spec("history")[self.target], *self.facts.get("adds", {}).values()}
         thinking = self.facts.get("thinking", {})
         known |= {thinking.get("member"), thinking.get("effort")}
+        only = self.facts.get("only")
         for name, value in self.request.items():
-            if name not in known:
-                self.add("option_unknown", (name,), name, "warning")
+            if only is not None and name not in only:
+                self.add("option_unsupported", (name,), str(name))
+                continue
+            if name not in known and (only is None or name not in only):
+                self.add("option_unknown", (name,), str(name), "warning")
                 continue
             inner = spec("nested").get(self.target, {}).get(name)
             if inner is not None:
                 for member in object_of(value):
                     if member not in inner:
-                        self.add("option_unknown", (name, member), member, "warning")
+                        self.add("option_unknown", (name, member), str(member), "warning")
 
     def plain_options(self) -> None:
         """Check the types and bounds of options, and report options that are missing or that the gateway rejects."""
         lacks = self.facts.get("lacks", ())
         for option in options():
             paths = option.paths.get(self.target, ())
+            own = option.path_in(self.target, self.facts, self.request.get("model"))
+            paths = (*paths, own) if own is not None and own not in paths else paths
+            only = self.facts.get("only")
+            if only is not None:  # `members` reports the others
+                paths = [path for path in paths if path.partition(".")[0] in only]
             present = [path for path in paths if at(self.request, path) is not None]
             for path in present:
                 value = at(self.request, path)
@@ -167,7 +177,7 @@ class _Checker:
     def _is_foreign(self, option: Option, value: Any) -> bool:
         """Return whether other APIs define this value of the option, but this API does not."""
         words = spec("words").get(option.word)
-        if words is None or value in words[self.target].values():
+        if words is None or value in words_of(option.word, self.target, self.facts).values():
             return False
         return any(value in own for own in words.values())
 
@@ -214,6 +224,8 @@ class _Checker:
             if not is_accepted(kind, self.profile.constraints):
                 self.add("tool_unsupported", path, kind)
             if kind not in ("function", "custom"):
+                if isinstance(name, str):  # a choice may name a tool that the server runs
+                    names.add(name)
                 continue
             if not isinstance(name, str):
                 self.add("tool_name", path, str(name))
@@ -222,7 +234,7 @@ class _Checker:
                 self.add("tool_name", path, name)
             elif name in names:
                 self.add("tool_repeated", path, name)
-            names.add(name)  # also if the name does not fit, because `tool_choice` may contain it
+            names.add(name)  # even if the name is invalid, because `tool_choice` may contain the name
             if kind == "function" and schema is not None and self._is_unfit(schema):
                 self.add("tool_schema", path, name)
         if self.target == "bedrock-converse" and not count and self._has_calls():
@@ -300,7 +312,7 @@ class _Checker:
                 self.add("tool_choice_alone", ("tool_choice",))
 
     def anthropic(self) -> None:
-        """Check for blank stop sequences, and for the option of parallel calls without calls."""
+        """Check for blank stop sequences, and for an option about parallel calls next to the tool choice `none`."""
         for n, text in enumerate(listed(self.request.get("stop_sequences"))):
             if isinstance(text, str) and not text.strip():
                 self.add("option_form", ("stop_sequences", str(n)), "a blank stop sequence")
@@ -370,7 +382,7 @@ class _Checker:
                             (path, "function", inner.get("name"), object_of(inner.get("inputSchema")).get("json"))
                         )
                 case "anthropic":
-                    kind = "function" if entry.get("type") in (None, "custom") else "hosted"
+                    kind = "function" if entry.get("type") in (None, "custom") else str(entry["type"])
                     found.append((path, kind, entry.get("name"), entry.get("input_schema")))
                 case "ai-sdk-model":
                     kind = "function" if entry.get("type") == "function" else "hosted"
@@ -392,7 +404,11 @@ class _Checker:
             member = "toolConfig"
         if choice is None:
             return
+        if self.target != "bedrock-converse" and not self._is_form(choice):
+            self.add("option_shape", (member,), f"{member} has the form of another API")
         if not count:
+            if any(self.request.get(name) is not None for name in spec("stored_tools").get(self.target, ())):
+                return
             forced = isinstance(choice, str) and choice not in ("auto", "none")
             if forced or (
                 object_of(choice)
@@ -400,12 +416,32 @@ class _Checker:
             ):
                 self.add("tool_choice_alone", (member,))
             return
-        for name in _chosen(choice):
+        lists_own = any(kind in ("mcp", "mcp_toolset") for _, kind, _, _ in self._definitions())
+        for name in () if lists_own else _chosen(choice):
             if not isinstance(name, str) or name not in names:
                 self.add("tool_choice_unknown", (member,), str(name))
         words = self.facts.get("choices")
         if words is not None and (choice if isinstance(choice, str) else "required") not in words:
             self.add("option_unsupported", (member,), str(choice))
+
+    def _is_form(self, choice: Any) -> bool:
+        """Return whether the tool choice has a form of this API, or an unknown one."""
+        forms = spec("choices")
+        own = forms.get(self.target)
+        entry = object_of(choice)
+        kind = entry.get("type")
+        if own is None:
+            return isinstance(choice, Mapping)
+        if isinstance(choice, str):
+            return bool(own["words"]) and not any(
+                choice in form["words"] for form in forms.values() if choice not in own["words"]
+            )
+        if not isinstance(kind, str):
+            return bool(entry)
+        if kind in own["types"]:
+            named = self.target == "responses"
+            return kind not in ("function", "custom", "allowed_tools") or (kind in entry) is not named
+        return not any(kind in form["types"] for form in forms.values())
 
     def claude(self) -> None:
         """Check the thinking options of Claude models, and the options that cannot be combined with thinking."""
@@ -539,7 +575,7 @@ class _Checker:
                     waiting.append((member, (*at_value, name)))
 
     def responses(self) -> None:
-        """Report a second reference to earlier turns, and a request with `store: false` that does not ask for its
+        """Report a second reference to earlier turns, and a request with `store: false` that does not ask for encrypted
         reasoning.
         """
         request = self.request
@@ -553,7 +589,7 @@ class _Checker:
 
 
 def _parsed(schema: Any) -> Any:
-    """Return a schema that is written as text."""
+    """Return the parsed form of a schema that is written as text."""
     try:
         return json.loads(schema)
     except (TypeError, ValueError, RecursionError):

@@ -1,7 +1,7 @@
 """Enforce the constraints of Claude models between thinking, sampling options and the tool choice.
 
 The constraints apply in Anthropic's API and in Bedrock's Converse API. For each API, `claude` in `_spec/requests.json`
-lists the members that they concern.
+lists the members that the constraints concern.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class _Claude:
             self.write("thinking", dict(self.facts["off"]))
 
     def _prefilled(self) -> bool:
-        """Return whether the last message is a beginning of the response, which the model continues."""
+        """Return whether the last message is the beginning of a response that the model continues."""
         messages = listed(self.made.get("messages"))
         return bool(messages) and object_of(messages[-1]).get("role") == "assistant"
 
@@ -173,7 +173,7 @@ class _Claude:
         """Return whether the last assistant message begins with thinking, or does not have to.
 
         If thinking has the type `enabled`, an unfinished tool turn or a prefilled response must begin with thinking;
-        otherwise, the API rejects it.
+        otherwise, the API rejects the request.
         """
         messages = [object_of(message) for message in listed(self.made.get("messages"))]
         last = next((message for message in reversed(messages) if message.get("role") == "assistant"), None)

@@ -5,9 +5,11 @@ The constraints also apply to requests in the target's own format.
 
 from __future__ import annotations
 
+import re
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from streamweld.requests import claude, gemini, schemas
+from streamweld.requests import claude, gemini, schemas, thinking
 from streamweld.requests.tables import (
     at,
     is_list,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from streamweld.requests.context import RequestContext
     from streamweld.requests.tables import Json
+    from streamweld.requests.thinking import Thinking
 
 __all__ = ["ENCRYPTED", "apply", "include", "require"]
 
@@ -39,7 +42,7 @@ _FAMILIES: Final = {"openai-chat": "chat", "mistral": "chat"}
 
 def apply(context: RequestContext, made: dict[str, Any]) -> None:
     """Repair `made`, the request for the target."""
-    require(context, made)
+    require(context, made, thinking.read(context) if context.same else None)
     _json_word(context, made)
     match context.target:
         case "anthropic":
@@ -67,14 +70,26 @@ def apply(context: RequestContext, made: dict[str, Any]) -> None:
             pass
 
 
-def require(context: RequestContext, made: dict[str, Any]) -> None:
-    """Add options that the target requires, with their default values."""
+def require(context: RequestContext, made: dict[str, Any], note: Thinking | None) -> None:
+    """Add options that the target requires, with their default values.
+
+    The thinking budget is a part of `max_tokens`, so it is added to the default of that option.
+    """
     for option in options():
         default = option.required.get(context.target)
         target_path = option.path_in(context.target, context.facts)
         if default is not None and target_path is not None and at(made, target_path) is None:
+            if option.word == "max_tokens":
+                default = min(default + thinking.budget_of(note, context.target, made.get("model")), _most(made))
             context.edit("option_required", (target_path,), f"added {target_path} = {default}")
             put(made, target_path, default)
+
+
+def _most(made: dict[str, Any]) -> float:
+    """Return the maximum output of the model in tokens, or infinity if no default can exceed the maximum."""
+    model, limits = made.get("model"), spec("thinking")["limits"]
+    found = [most for pattern, most in limits.items() if isinstance(model, str) and re.search(pattern, model)]
+    return min(found, default=inf)
 
 
 def _lacks(context: RequestContext) -> Sequence[str]:
@@ -100,9 +115,9 @@ def _effort(context: RequestContext, made: dict[str, Any], path: str) -> None:
 
 
 def _json_word(context: RequestContext, made: dict[str, Any]) -> None:
-    """Add a system message that asks for JSON, if the API requires that word in the messages.
+    """Add a system message that asks for JSON, if the API requires the word JSON in the messages.
 
-    It comes after the system prompt, so that the rest of the conversation keeps its place behind it.
+    The message is inserted directly after the system prompt, so that the order of the conversation does not change.
     """
     if context.profile.name not in spec("json_word")["gateways"].get(context.target, ()):
         return
@@ -131,7 +146,7 @@ def _texts(message: Json) -> list[str]:
 
 
 def _no_choice(context: RequestContext, made: dict[str, Any]) -> None:
-    """Remove the option for parallel calls from the tool choice `none`, which does not have it."""
+    """Remove the option for parallel calls from the tool choice `none`, which does not accept that option."""
     choice = object_of(made.get("tool_choice"))
     if choice.get("type") == "none" and "disable_parallel_tool_use" in choice:
         remove(made, "tool_choice.disable_parallel_tool_use")

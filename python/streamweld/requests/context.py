@@ -71,7 +71,7 @@ class RequestContext:
         return found
 
     def place(self, path: Path) -> str:
-        """Return the JSON pointer in the caller's request of a member of `request`."""
+        """Return the JSON pointer that a member of `request` has in the caller's request."""
         return pointer(before(path, self.moved))
 
     def existing_place(self, path: Path) -> str:
@@ -104,6 +104,10 @@ class RequestContext:
         if vital and self.policy.vital == "raise":
             raise HistoryError("unsupported_option", place, detail=f"{feature}: {why}")
         self.losses.append(Loss(feature, place, why, removed))
+
+    def lose_given(self, path: Path, why: str, removed: Any) -> None:
+        """Record the loss of a member at a path in the caller's request."""
+        self.losses.append(Loss(str(path[-1]), pointer(path), why, removed))
 
     def unused(self) -> None:
         """Record a loss for every request member that has not been handled."""

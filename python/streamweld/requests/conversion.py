@@ -29,7 +29,7 @@ from streamweld.requests import (
 from streamweld.requests.context import RequestContext
 from streamweld.requests.names import Names
 from streamweld.requests.policy import RequestPolicy
-from streamweld.requests.tables import MODEL, object_of, spec
+from streamweld.requests.tables import MODEL, listed, object_of, spec
 
 if TYPE_CHECKING:
     from streamweld._literals import Source, Target
@@ -105,8 +105,10 @@ def _converted(
     given: Json, source: Source, profile: Profile, provider: str | None, policy: RequestPolicy
 ) -> Conversion:
     known = spelling.detect(given, profile.target) if source == "auto" else target_name(source, "source")
-    normal, moved = spelling.normal(given, known, profile.target)
-    context = RequestContext(normal, given, known, profile, policy, moved=moved)
+    normal = spelling.normal(given, known, profile.target)
+    context = RequestContext(normal.request, given, known, profile, policy, moved=normal.moved)
+    for path, value in normal.repeated:
+        context.lose_given(path, "another member sets the same option and takes precedence", value)
     legacy.modernize(context)
     cache_marks.limit(context)
     done = _history(context, provider)
@@ -171,9 +173,29 @@ def _history(context: RequestContext, provider: str | None) -> history.Conversio
 def _tools_of(context: RequestContext) -> Any:
     given = context.request
     if context.source == "bedrock-converse":
-        return object_of(given.get("toolConfig")).get("tools")
-    found = given.get("tools")
-    return found if found is not None else given.get("functions")
+        found = object_of(given.get("toolConfig")).get("tools")
+    else:
+        found = given.get("tools")
+        found = found if found is not None else given.get("functions")
+    return found
+
+
+def _lose_prefill(context: RequestContext) -> None:
+    """Record the loss of a prefilled response: a final assistant message that the source's model would continue."""
+    table = spec("prefill")
+    messages = listed(context.request.get("messages"))
+    last = object_of(messages[-1] if messages else None)
+    gateways = table["lost"].get(context.target, ())
+    if (
+        context.source not in table["sources"]
+        or context.profile.name not in gateways
+        or last.get("role") != "assistant"
+    ):
+        return
+    blocks = [object_of(block) for block in listed(last.get("content"))]
+    if not any(call in block or block.get("type") == call for block in blocks for call in table["calls"]):
+        why = "the target does not continue an assistant message; its response follows the message"
+        context.lose("prefill", ("messages", len(messages) - 1), why, vital=True)
 
 
 def _translated(context: RequestContext, payload: Json, names: Names) -> dict[str, Any]:
@@ -182,6 +204,7 @@ def _translated(context: RequestContext, payload: Json, names: Names) -> dict[st
     context.used.add((MODEL.get(context.source, "model"),))
     if model is not None:
         made[MODEL.get(context.target, "model")] = model
+    _lose_prefill(context)
     own = spec("history")[context.target]
     made |= {name: payload[name] for name in (*own[1:], own[0]) if name in payload}
     kept = tools.accepted(tools.read(context), context)
@@ -190,7 +213,8 @@ def _translated(context: RequestContext, payload: Json, names: Names) -> dict[st
     constraints.include(context, made)
     options.translate(context, made, tools=bool(kept))
     answer_format.translate(answer_format.read(context), context, made)
-    constraints.require(context, made)  # before thinking, because max_tokens limits the thinking budget
-    thinking.translate(thinking.read(context), context, made)
+    note = thinking.read(context)
+    constraints.require(context, made, note)  # before `thinking`, because max_tokens limits the thinking budget
+    thinking.translate(note, context, made)
     context.unused()
     return made

@@ -100,8 +100,9 @@ def _with_json_schema(context: RequestContext, holder: Any, path: tuple[str | in
 def _tools(context: RequestContext, made: dict[str, Any], facts: Json) -> None:
     """Repair built-in tools that are combined with functions.
 
-    Models before Gemini 3 do not accept both. For these models, the built-in tools are left out, because a client may
-    depend on its functions, but a model can answer without a search. Later models need an option that enables both.
+    Models before Gemini 3 accept either functions or built-in tools in one request. For these models, the built-in
+    tools are dropped: a model can answer without a search, whereas a client may depend on its functions. Later models
+    need an option that enables the combination.
     """
     entries = [object_of(entry) for entry in listed(made.get("tools"))]
     built_in = [(n, name) for n, entry in enumerate(entries) for name in entry if name != _FUNCTIONS]

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
 from streamweld.history.payload import STORED
-from streamweld.requests.tables import MODEL, at, is_list, object_of, options, put, remove, spec, steps
+from streamweld.requests.tables import MODEL, at, is_list, object_of, options, put, remove, spec, steps, words_of
 
 if TYPE_CHECKING:
     from streamweld.requests.context import RequestContext
@@ -166,7 +166,7 @@ def _worded(option: Option, context: RequestContext, path: str, value: Any) -> A
     words = spec("words").get(option.word)
     if words is None or not isinstance(value, str):
         return value
-    word = words[context.target].get(value)
+    word = words_of(option.word, context.target, context.facts).get(value)
     if context.same and (word == value or not any(value in own for own in words.values())):
         return value  # a value that is in no table may be new
     if word is None:

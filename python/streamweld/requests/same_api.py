@@ -5,11 +5,12 @@ Members that streamweld does not recognize are kept, and unchanged objects are r
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from operator import is_
+from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.requests import answer_format, options, schemas, thinking, tool_choice
 from streamweld.requests import tools as tooling
-from streamweld.requests.tables import is_list, object_of, put
+from streamweld.requests.tables import at, is_list, object_of, put, remove, spec, steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["translate"]
 
+_DECLARATIONS: Final = ("functionDeclarations", "function_declarations")
 # For each API: the path of the schema in a tool definition. In Gemini's `parameters`, the names of types are in upper
 # case.
 _SCHEMAS: Final = {
@@ -38,10 +40,14 @@ def translate(context: RequestContext, made: dict[str, Any], names: Names) -> di
     kept = _tools(context, made, names)
     left = _has_tools(made)
     alone = not left and (had or context.target == "openai-chat")
-    if alone:
-        _choice_alone(context, made)
-    else:
-        _choice(context, made, kept, names)
+    choice = tool_choice.read(context)
+    if choice is not None and (
+        alone or (choice.mode not in ("auto", "none") and not left and not _has_stored_tools(context, made))
+    ):
+        _without_choice(context, made)
+        tool_choice.translate(choice, (), context, names, made)
+    elif choice is not None:
+        _choice(choice, context, made, kept, names)
     options.translate(context, made, tools=not alone)
     facts = context.facts
     if "formats" in facts:
@@ -52,42 +58,76 @@ def translate(context: RequestContext, made: dict[str, Any], names: Names) -> di
     answer_format.refit(context, made)
     if "thinking" in facts:
         note = thinking.read(context)
-        own = {facts["thinking"]["member"], facts["thinking"].get("effort", "")}
+        own = {facts["thinking"]["member"], thinking.effort_member(facts["thinking"], made.get("model"))}
         if note is not None and not {path.partition(".")[0] for path in note.raw} <= own:
             for path in note.raw:
                 made.pop(path.partition(".")[0], None)
             thinking.translate(note, context, made)
     if "efforts" in facts:
         note = thinking.read(context)
-        if note is not None and note.effort is not None and facts["efforts"].get(note.effort) != note.effort:
+        other = note is not None and note.effort is not None and facts["efforts"].get(note.effort) != note.effort
+        if note is not None and (other or any(_is_rejected(path, context) for path in note.raw)):
             for path in note.raw:
                 made.pop(path.partition(".")[0], None)
             thinking.translate(note, context, made)
+    for name in [name for name in made if _is_rejected(name, context)]:
+        why = f"the gateway {context.profile.name} does not have this member"
+        context.lose(name, (name,), why, made.pop(name))
     return made
+
+
+def _is_rejected(path: str, context: RequestContext) -> bool:
+    """Return whether the gateway lists all its members, and not the one at this dotted path."""
+    only = context.facts.get("only")
+    return only is not None and str(path).partition(".")[0] not in only
 
 
 def _has_tools(made: dict[str, Any]) -> bool:
     return bool(made.get("tools") or object_of(made.get("toolConfig")).get("tools") or made.get("functions"))
 
 
-def _choice_alone(context: RequestContext, made: dict[str, Any]) -> None:
-    choice = tool_choice.read(context)
-    if choice is not None:
-        tool_choice.translate(choice, (), context, cast("Names", None), made)
-        for member in ("tool_choice", "function_call"):
-            made.pop(member, None)
+def _has_stored_tools(context: RequestContext, made: dict[str, Any]) -> bool:
+    """Return whether the request refers to tools that are not in its list: a stored prompt, cached content, or MCP
+    servers.
+    """
+    return any(made.get(name) is not None for name in spec("stored_tools").get(context.target, ()))
 
 
-def _choice(context: RequestContext, made: dict[str, Any], kept: Sequence[tooling.Tool] | None, names: Names) -> None:
-    """Translate a tool choice that the gateway does not accept, or that names a tool that was dropped or converted."""
-    choice = tool_choice.read(context)
-    if choice is None:
-        return
+def _without_choice(context: RequestContext, made: dict[str, Any]) -> None:
+    remove(made, tool_choice.place(context.target))
+    made.pop("function_call", None)
+
+
+def _choice(
+    choice: tool_choice.Choice,
+    context: RequestContext,
+    made: dict[str, Any],
+    kept: Sequence[tooling.Tool] | None,
+    names: Names,
+) -> None:
+    """Translate a tool choice that has the form of another API, that the gateway does not accept, or that names a tool
+    that the request does not have or that was converted.
+    """
+    old = choice.path == "function_call"
+    foreign = not made.get("functions") if old else tool_choice.is_foreign(choice.raw, context.target)
     gone = kept is not None and (choice.names or _type(choice.raw) in _dropped_types(kept, context))
-    if gone or choice.mode not in context.facts.get("choices", (choice.mode,)):
-        for member in ("tool_choice", "function_call"):
-            made.pop(member, None)
-        tool_choice.translate(choice, tooling.read(context) if kept is None else kept, context, names, made)
+    tools = tooling.read(context) if kept is None and (choice.names or foreign) else kept
+    listed = tools is not None and not any(tool.kind == "mcp" for tool in tools)  # a server lists its own tools
+    missing = listed and not {*choice.names} <= {_name(tool) for tool in tools or ()}
+    types = spec("choices").get(context.target, {}).get("types", ())
+    broken = choice.mode == "other" and _type(choice.raw) in types and _type(choice.raw) != "mcp"
+    if foreign or gone or missing or broken or choice.mode not in context.facts.get("choices", (choice.mode,)):
+        _without_choice(context, made)
+        known = tooling.read(context) if tools is None else tools
+        written = tool_choice.translate(choice, known, context, names, made)
+        if written is not None and foreign:
+            what = f"wrote the tool choice in the form of {context.target}"
+            context.edit("option_shape", steps(choice.path), what, choice.raw)
+
+
+def _name(tool: tooling.Tool) -> Any:
+    """Return the name of a tool, which Anthropic's server tools have, too."""
+    return tool.name or object_of(tool.raw).get("name")
 
 
 def _dropped_types(kept: Sequence[tooling.Tool], context: RequestContext) -> set[str]:
@@ -110,7 +150,11 @@ def _tools(context: RequestContext, made: dict[str, Any], names: Names) -> Seque
     dropped: set[tuple[str | int, ...]] = set()
     replaced: dict[tuple[str | int, ...], Any] = {}
     changed = False
+    seen: set[str] = set()
     for tool in found:
+        if tooling.repeated(tool, seen, context):
+            dropped.add(tool.path)
+            continue
         kept[tool.path] = tool
         if not tooling.takes(tool, context):
             (fit,) = tooling.accepted([tool], context) or (None,)
@@ -134,22 +178,41 @@ def _tools(context: RequestContext, made: dict[str, Any], names: Names) -> Seque
         return left
     if ("web_search_options",) in dropped:
         made.pop("web_search_options", None)
-    for member, listed in (
-        ("tools", made.get("tools")),
-        ("toolConfig.tools", object_of(made.get("toolConfig")).get("tools")),
-    ):
+    for member in ("tools", "functions", "toolConfig.tools"):
+        listed = at(made, member)
         if is_list(listed):
-            path = tuple(member.split("."))
-            entries = [
-                replaced.get((*path, n), raw)
-                for n, raw in enumerate(cast("Sequence[Any]", listed))
-                if (*path, n) not in dropped
-            ]
+            path = steps(member)
+            entries = _left(listed, path, dropped, replaced)
             if entries:
                 put(made, member, entries)
             else:
                 made.pop(path[0])
     return left
+
+
+def _left(
+    listed: Sequence[Any],
+    path: tuple[str | int, ...],
+    dropped: set[tuple[str | int, ...]],
+    replaced: dict[tuple[str | int, ...], Any],
+) -> list[Any]:
+    """Return the remaining tools of a list, with their replacements. Gemini nests lists of functions in its tools."""
+    entries: list[Any] = []
+    for n, raw in enumerate(listed):
+        at_tool = (*path, n)
+        if at_tool in dropped:
+            continue
+        new = replaced.get(at_tool, raw)
+        for member, value in object_of(raw).items():
+            inner = (*at_tool, member)
+            if inner in dropped or (member in _DECLARATIONS and is_list(value)):
+                below = [] if inner in dropped else _left(value, inner, dropped, replaced)
+                rest = {name: other for name, other in new.items() if name != member}
+                same = len(below) == len(value) and all(map(is_, below, value))
+                new = new if same else {**rest, member: below} if below else rest
+        if new or not raw:
+            entries.append(new)
+    return entries
 
 
 def _with_schema(raw: Any, tool: tooling.Tool, context: RequestContext) -> Any:

@@ -83,8 +83,8 @@ def _of_claude(given: Json, table: Json) -> str | None:
 
 
 def _cycle(schema: Any) -> str | None:
-    """Return the reference that makes the schema recursive, or that leads out of it."""
-    # Pairs of (leaving, part): a part is left after all of its own parts.
+    """Return a reference that makes the schema recursive or points outside the schema, or None if there is none."""
+    # Entries are (leaving, part, name). A part is left after all parts inside it have been visited.
     waiting: list[tuple[bool, Any, str]] = [(False, schema, "")]
     within: set[int] = set()
     known: set[int] = set()

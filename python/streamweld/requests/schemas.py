@@ -106,7 +106,7 @@ def _camel(name: str) -> str:
 def of_object(schema: Any, target: str) -> Mapping[str, Any] | None:
     """Return an object schema, with `type` and `properties` added if they are missing and the target requires them.
 
-    Return None if the schema has another type.
+    Return None if the schema has another type, or if its properties are not an object.
     """
     if schema is None:
         return EMPTY
@@ -114,7 +114,7 @@ def of_object(schema: Any, target: str) -> Mapping[str, Any] | None:
         return None
     given = cast("Mapping[str, Any]", schema)
     kind = given.get("type")
-    if kind not in (None, "object"):
+    if kind not in (None, "object") or not isinstance(given.get("properties") or {}, Mapping):
         return None
     if kind is None:
         given = {"type": "object", **given}

@@ -36,8 +36,9 @@ _OPEN: Final = "the target requires that the objects of the schema allow no othe
 class Fitted:
     """A schema that the target accepts. `schema` is the given object if nothing had to be changed.
 
-    `edits`: (path, what, removed) of changes that do not change which values the schema accepts, or that the
-    description states. `closed`: (path, value) of `additionalProperties` whose properties the schema no longer accepts.
+    `edits`: (path, what, removed) for each change that does not affect which values the schema accepts, or that the
+    schema's description mentions. `closed`: (path, value) for each object schema that no longer accepts additional
+    properties; the value is its former `additionalProperties`.
     """
 
     schema: Any
@@ -141,9 +142,9 @@ class _Claude:
         return made if any(name in made for name in self.table["kinds"]) else None
 
     def _branches(self, given: Json) -> dict[str, str] | None:
-        """Return the keywords that are written as `anyOf`, which has the same meaning or nearly the same.
+        """Return the keywords that can be written as `anyOf` with the same or nearly the same meaning.
 
-        None if the API rejects the combination: a reference within `allOf`.
+        Return None if the API rejects the combination: a reference within `allOf`.
         """
         referring = any("$ref" in object_of(one) for one in listed(given.get("allOf")))
         if "anyOf" not in given and listed(given.get("oneOf")) and "allOf" not in given:
@@ -166,7 +167,7 @@ class _Claude:
             case "pattern":
                 return isinstance(value, str) and self.pattern.fullmatch(value) is not None
             case "items" | "anyOf" | "allOf" | "properties" | "$defs" | "definitions":
-                return False  # not of the form that the caller of this function writes
+                return False  # the caller accepts these keywords only in another form
             case "type":
                 return isinstance(value, str) or bool(listed(value))
             case _:
@@ -216,7 +217,9 @@ def _is_recursive(schema: Any) -> bool:
 
 
 def _parts(value: Any, root: Any) -> Iterator[Any]:
-    """Yield the schemas within a schema, and the one that it refers to, or None if there is none in this document."""
+    """Yield the schemas within a schema, and the target of the schema's reference (None if the target is not in this
+    document).
+    """
     given = object_of(value)
     for name in _MAPS:
         yield from object_of(given.get(name)).values()

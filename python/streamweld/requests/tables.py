@@ -37,6 +37,7 @@ __all__ = [
     "spec",
     "steps",
     "thawed",
+    "words_of",
 ]
 
 Json = Mapping[str, Any]
@@ -105,7 +106,7 @@ class Option:
         return form is None or form_of(form).fits(text)
 
     def fits_entry(self, name: object, value: object, target: str) -> bool:
-        """Return whether the target accepts the key and the value of an entry of an object."""
+        """Return whether the target accepts the key and the value of an object's entry."""
         rows = self.entries.get(target)
         if rows is None:
             return True
@@ -139,10 +140,28 @@ def options() -> tuple[Option, ...]:
     )
 
 
+@cache
 def gateway_facts(gateway: str, target: str) -> Json:
-    """Return the differences between a gateway's API and the target's own API."""
+    """Return the differences between a gateway's API and the target's own API.
+
+    If the gateway lists all its members, `lacks` contains the options whose members it does not have.
+    """
     facts: Json = spec("gateways").get(gateway, _NOTHING)
     found: Json = facts.get(target, _NOTHING) if gateway != "about" else _NOTHING
+    only = found.get("only")
+    if only is None:
+        return found
+    paths = {option.word: option.path_in(target, found) for option in options() if target in option.paths}
+    lacks = [word for word, path in paths.items() if path is not None and path.partition(".")[0] not in only]
+    if "functions" not in only:
+        lacks.append("functions")
+    return {**found, "lacks": (*found.get("lacks", ()), *lacks)}
+
+
+def words_of(option: str, target: str, facts: Json) -> Json:
+    """Return the gateway's or the target's names of the values of an option, keyed by streamweld's names."""
+    own: Json | None = facts.get("words", _NOTHING).get(option)
+    found: Json = spec("words")[option][target] if own is None else own
     return found
 
 

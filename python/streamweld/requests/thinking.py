@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.requests.tables import at, model_facts, nearest_level, object_of, put, spec, steps
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from streamweld.requests.context import RequestContext
 
-__all__ = ["Thinking", "read", "translate"]
+__all__ = ["Thinking", "budget_of", "effort_member", "read", "translate"]
 
 _PLACES: Final = {
     "openai-chat": ("reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget"),
@@ -104,7 +105,8 @@ def read(context: RequestContext) -> Thinking | None:
 
 
 def _provider_paths(context: RequestContext) -> tuple[str, ...]:
-    """Return the paths of the options of the provider that the target prefers, otherwise of the first that has any.
+    """Return the paths of one provider's options: the provider that the target prefers, or else the first that has any
+    options.
 
     The options of other providers do not concern the target, and are recorded as losses.
     """
@@ -202,8 +204,8 @@ def _default_on(found: Thinking, context: RequestContext) -> None:
 def _hidden(found: Thinking, context: RequestContext, *, always_shown: bool = False) -> None:
     """Record a request for the reasoning text as a loss, because the target has no such option.
 
-    `always_shown`: whether the target always sends the text. If the target does, a request to omit the text is also
-    recorded as a loss.
+    `always_shown`: whether the target always sends the text. If the target always sends the text, a request to omit the
+    text is also recorded as a loss.
     """
     if found.shown:
         context.lose(
@@ -218,7 +220,7 @@ def _hidden(found: Thinking, context: RequestContext, *, always_shown: bool = Fa
 def _words(context: RequestContext) -> Mapping[str, str]:
     """Return the gateway's names for reasoning efforts, keyed by streamweld's names.
 
-    Without a gateway, these are the target's names.
+    Without a gateway, return the target's names.
     """
     own: Mapping[str, str] | None = context.facts.get("efforts")
     sent: Mapping[str, str] = spec("thinking")["sent"][context.target] if own is None else own
@@ -279,13 +281,11 @@ def _claude(found: Thinking, context: RequestContext, facts: Mapping[str, Any], 
             )
             return None
         return dict(facts["off"])
-    wants_budget = found.budget is not None and found.effort is None
-    if "adaptive" in kinds and not (wants_budget and "enabled" in kinds):
-        if wants_budget:
+    budget, smallest = _manual(found, kinds), spec("thinking")["smallest"]
+    if budget is None:
+        if found.budget is not None and found.effort is None:
             context.lose("budget_tokens", found.path, "the model sets its own thinking budget", found.budget)
         return {"type": "adaptive"}
-    budgets, smallest = spec("thinking")["budgets"], spec("thinking")["smallest"]
-    budget = found.budget if found.budget is not None else budgets[found.effort or "medium"]
     room = most - 1 if isinstance(most, int) else budget
     if "enabled" not in kinds or room < smallest:
         why = (
@@ -306,6 +306,22 @@ def _claude(found: Thinking, context: RequestContext, facts: Mapping[str, Any], 
             "option_approximated", found.path, f"replaced {note} with a budget of {new} tokens", dict(found.raw)
         )
     return {"type": "enabled", "budget_tokens": new}
+
+
+def _manual(found: Thinking, kinds: Sequence[str]) -> int | None:
+    """Return the token budget to request from a Claude model, or None if the model sets its own budget."""
+    wants_budget = found.budget is not None and found.effort is None
+    if "adaptive" in kinds and not (wants_budget and "enabled" in kinds):
+        return None
+    return found.budget if found.budget is not None else int(spec("thinking")["budgets"][found.effort or "medium"])
+
+
+def budget_of(found: Thinking | None, target: str, model: object) -> int:
+    """Return the tokens that thinking needs in addition to those of the response, or 0 if it has no fixed budget."""
+    if found is None or found.on is False or target != "anthropic":
+        return 0
+    kinds = model_facts("anthropic", model)["thinking"]
+    return (_manual(found, kinds) or 0) if "enabled" in kinds else 0
 
 
 def _to_gemini(found: Thinking, context: RequestContext, made: dict[str, Any]) -> None:
@@ -374,6 +390,14 @@ def _to_no_thinking(found: Thinking, context: RequestContext, _made: dict[str, A
     context.lose("reasoning", found.path, f"{context.target} does not have this option", dict(found.raw))
 
 
+def effort_member(how: Mapping[str, Any], model: object) -> str | None:
+    """Return the gateway's member for an effort, or None if it has none for this model."""
+    if "models" in how and not (isinstance(model, str) and re.search(how["models"], model)):
+        return None
+    found: str | None = how.get("effort")
+    return found
+
+
 def _to_gateway(found: Thinking, context: RequestContext, how: Mapping[str, Any], made: dict[str, Any]) -> None:
     """Write the reasoning options in the form that the gateway expects: an object with a type, or OpenRouter's
     `reasoning`.
@@ -395,7 +419,7 @@ def _to_gateway(found: Thinking, context: RequestContext, how: Mapping[str, Any]
     made[how["member"]] = dict(how["off"] if found.on is False else how["on"])
     if found.on is False:
         return
-    member = how.get("effort")
+    member = effort_member(how, made.get("model"))
     if member is None:
         why = f"the gateway {context.profile.name} accepts neither an effort nor a budget"
         for name, value in (("reasoning_effort", found.effort), ("budget_tokens", found.budget)):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streamweld.requests.names import Names
     from streamweld.requests.tools import Tool
 
-__all__ = ["Choice", "forced", "read", "translate"]
+__all__ = ["Choice", "forced", "is_foreign", "place", "read", "translate"]
 
 Mode: TypeAlias = Literal["auto", "none", "required", "named", "allowed", "other"]
 _PLACES = {
@@ -47,6 +47,31 @@ class Choice:
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
+def place(api: str) -> str:
+    """Return the path of the tool choice in requests of this API, or an empty text if it has none."""
+    return _PLACES.get(api, "")
+
+
+def is_foreign(value: Any, api: str) -> bool:
+    """Return whether the tool choice has a form that this API does not have, but another API has.
+
+    An object of an unknown type may be newer than the tables, so it is not foreign.
+    """
+    forms = spec("choices")
+    own = forms.get(api)
+    if own is None:
+        return not object_of(value)
+    if isinstance(value, str):
+        return not own["words"] or (value not in own["words"] and value in spec("words")["tool_choice_read"])
+    given = object_of(value)
+    kind = given.get("type")
+    if not isinstance(kind, str):
+        return not given
+    if kind in ("function", "custom", "allowed_tools") and kind in own["types"]:  # Chat Completions nests the names
+        return (kind in given) is (api == "responses")
+    return kind not in own["types"] and any(kind in form["types"] for form in forms.values())
+
+
 def forced(choice: Choice | None) -> bool:
     """Return whether the choice requires the model to call a tool."""
     return choice is not None and (choice.mode in ("required", "named") or choice.must)
@@ -64,6 +89,8 @@ def read(context: RequestContext) -> Choice | None:
         return None
     context.used.add(steps(path))
     given = object_of(value)
+    if path != "function_call" and context.source != "gemini" and is_foreign(value, context.source):
+        return _of_any(path, value, given)
     match context.source:
         case "anthropic":
             context.used.add((*steps(path), "disable_parallel_tool_use"))
@@ -84,6 +111,14 @@ def read(context: RequestContext) -> Choice | None:
             return Choice(_mode(given.get("type", value)), path, value)
         case _:
             return _of_openai(path, value, given)
+
+
+def _of_any(path: str, value: Any, given: Mapping[str, Any]) -> Choice:
+    """Read a tool choice that has the form of another API."""
+    if given.get("type") == "tool":
+        return _named(path, value, given.get("name", given.get("toolName")))
+    mode = _mode(given.get("type"))
+    return _of_openai(path, value, given) if mode == "other" else Choice(mode, path, value)
 
 
 def _mode(word: object) -> Mode:
@@ -115,7 +150,8 @@ def _of_openai(path: str, value: Any, given: Mapping[str, Any]) -> Choice:
         return _named(path, value, inner.get("name", given.get("name")))
     if kind == "allowed_tools":
         allowed = inner or given
-        names = [_name_of(tool) for tool in cast("Sequence[Any]", allowed.get("tools") or ())]
+        listed = allowed.get("tools")
+        names = [_name_of(tool) for tool in cast("Sequence[Any]", listed if is_list(listed) else (None,))]
         if all(isinstance(name, str) for name in names):
             must = allowed.get("mode") == "required"
             return Choice("allowed", path, value, tuple(cast("list[str]", names)), must=must)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from streamweld.requests.names import Names
     from streamweld.requests.tables import Json
 
-__all__ = ["COMPLETED", "Tool", "accepted", "fit_strict", "read", "takes", "write"]
+__all__ = ["COMPLETED", "Tool", "accepted", "fit_strict", "read", "repeated", "takes", "write"]
 
-Kind: TypeAlias = Literal["function", "custom", "hosted", "mcp", "other"]
+Kind: TypeAlias = Literal["function", "custom", "hosted", "mcp", "unnamed", "other"]
 Path: TypeAlias = tuple[str | int, ...]
 
 COMPLETED: Final = "added to the schema the members that the target requires (`type: object`, `properties`)"
@@ -90,15 +90,19 @@ def read(context: RequestContext) -> list[Tool]:
             found = _of_anthropic(context)
         case "gemini":
             for n, raw in _listed(context, "tools"):
-                found += _of_gemini(object_of(raw), ("tools", n))
+                place = ("tools", n)
+                if isinstance(raw, Mapping):
+                    found += _of_gemini(cast("Json", raw), place)
+                else:  # google-genai also accepts Python functions
+                    found.append(Tool("other", place, raw))
         case "bedrock-converse":
-            context.used.add(("toolConfig", "tools"))
-            listed = object_of(request.get("toolConfig")).get("tools")
-            for n, raw in enumerate(cast("Sequence[Any]", listed) if is_list(listed) else ()):
+            for n, raw in _listed(context, "toolConfig.tools"):
                 mark = object_of(raw).get("cachePoint")
                 if mark is None:
                     found.append(_of_bedrock(raw, ("toolConfig", "tools", n)))
-                elif found:
+                elif not found:
+                    context.lose("cachePoint", ("toolConfig", "tools", n), "no tool precedes the cache point", mark)
+                else:
                     extra = {**found[-1].extra, "cache_control": _cache_control(object_of(mark))}
                     found[-1] = replace(found[-1], extra=extra, places={"cache_control": ("toolConfig", "tools", n)})
         case "ai-sdk-model":
@@ -117,27 +121,38 @@ def accepted(tools: Sequence[Tool], context: RequestContext) -> list[Tool]:
     names: set[str] = set()
     for tool in tools:
         fit = _fit(tool, context)
-        if fit is None:
-            continue
-        if fit.kind in ("function", "custom"):
-            if fit.name in names:
-                context.lose("tools", tool.path, "another tool has the same name", tool.raw)
-                continue
-            names.add(fit.name)
-        kept.append(fit)
+        if fit is not None and not repeated(fit, names, context):
+            kept.append(fit)
     return kept
+
+
+def repeated(tool: Tool, names: set[str], context: RequestContext) -> bool:
+    """Return whether an earlier tool has the same name, and record the later one as a loss. `names`: the earlier names,
+    to which the function adds the name.
+    """
+    if tool.kind not in ("function", "custom"):
+        return False
+    if tool.name in names:
+        context.lose("tools", tool.path, "another tool has the same name", tool.raw)
+        return True
+    names.add(tool.name)
+    return False
 
 
 def takes(tool: Tool, context: RequestContext) -> bool:
     """Return whether source and target are the same API and the gateway accepts the tool unchanged."""
+    if tool.kind == "unnamed" or (tool.kind == "function" and schemas.of_object(tool.schema, context.target) is None):
+        return False
     if tool.kind == "custom" and not _free_form(context):
         return False
     sent = _sent_type(tool)
     if not is_accepted(sent, context.profile.constraints):
         return False
-    nests = context.target in ("openai-chat", "mistral") and tool.path[0] == "tools"
-    if nests and tool.kind == sent and sent not in tool.raw:
-        return False  # as in the Responses API, the definition is not nested in another member
+    if context.target in ("openai-chat", "mistral"):
+        if tool.path[0] == "tools" and tool.kind == sent and sent not in tool.raw:
+            return False  # as in the Responses API, the definition is not nested in another member
+    elif context.target in ("anthropic", "responses") and _is_nested(object_of(tool.raw)):
+        return False
     items = context.profile.constraints.get("items")
     if (
         context.target != "responses"
@@ -161,7 +176,7 @@ def _sent_type(tool: Tool) -> str:
 def write(tools: Sequence[Tool], context: RequestContext, names: Names, made: dict[str, Any]) -> Sequence[Tool]:
     """Write the accepted tools into `made`, the request for the target, and return those that are in its list of tools.
 
-    The search of Chat Completions is not in the list, so a choice of tools does not concern it.
+    In Chat Completions, web search is an option and not in the list, so a tool choice does not affect it.
     """
     named = [replace(tool, name=names.fit(tool.name, tool.path)) if tool.name else tool for tool in tools]
     match context.target:
@@ -202,12 +217,14 @@ def write(tools: Sequence[Tool], context: RequestContext, names: Names, made: di
 
 
 def _listed(context: RequestContext, member: str) -> list[tuple[int, Any]]:
-    value = context.request.get(member)
-    context.used.add((member,))
+    """Return the elements of a list at a dotted path, and mark it as used. Another value is recorded as a loss."""
+    value = at(context.request, member)
+    path = steps(member)
+    context.used.add(path)
     if value is None:
         return []
     if not is_list(value):
-        context.lose(member, (member,), "the value is not a list", value)
+        context.lose(path[-1], path, "the value is not a list", value, vital=True)
         return []
     return list(enumerate(cast("Sequence[Any]", value)))
 
@@ -220,7 +237,7 @@ def _function(raw: Any, path: Path, known: frozenset[str], schema: str, extra: J
     given = object_of(raw)
     name = given.get("name")
     if not isinstance(name, str) or not name:
-        return Tool("other", path, raw)
+        return Tool("unnamed", path, raw)
     description, strict = given.get("description"), given.get("strict")
     return Tool(
         "function",
@@ -237,11 +254,18 @@ def _function(raw: Any, path: Path, known: frozenset[str], schema: str, extra: J
 def _custom(raw: Any, path: Path, grammar: Json, extra: Json | None = None) -> Tool:
     given = object_of(raw)
     made = _function(raw, path, _CUSTOM, "", extra)
-    if made.kind == "other":
+    if made.kind == "unnamed":
         return made
     form = given.get("format")
     syntax = (grammar.get("syntax"), grammar.get("definition")) if object_of(form).get("type") == "grammar" else None
     return replace(made, kind="custom", format=syntax)
+
+
+def _is_nested(given: Json) -> bool:
+    """Return whether the definition is in another member, as in Chat Completions."""
+    kind = given.get("type")
+    kind = "function" if kind is None else kind
+    return kind in ("function", "custom") and isinstance(given.get(kind), Mapping)
 
 
 def _of_chat(raw: Any, path: Path) -> Tool:
@@ -280,6 +304,8 @@ def _search_of_chat(value: Any) -> Tool:
 def _of_responses(raw: Any, path: Path) -> Tool:
     given = object_of(raw)
     kind = given.get("type")
+    if _is_nested(given):
+        return _of_chat(raw, path)
     if kind == "function":
         return _function(raw, path, _RESPONSES, "parameters")
     if kind == "custom":
@@ -299,7 +325,9 @@ def _of_anthropic(context: RequestContext) -> list[Tool]:
     for n, raw in _listed(context, "tools"):
         given, path = object_of(raw), ("tools", n)
         kind = given.get("type")
-        if kind in (None, "custom"):
+        if _is_nested(given):
+            found.append(_of_chat(raw, path))
+        elif kind in (None, "custom"):
             found.append(_function(raw, path, _ANTHROPIC, "input_schema"))
         elif kind == "mcp_toolset":
             at_server, server = servers.pop(str(given.get("mcp_server_name")), (None, None))
@@ -348,7 +376,9 @@ def _declared(raw: Json, path: Path) -> Tool:
 
 def _of_bedrock(raw: Any, path: Path) -> Tool:
     given = object_of(raw)
-    inner = object_of(given.get("toolSpec"))
+    if "toolSpec" not in given:
+        return Tool("other", path, raw)
+    inner = object_of(given["toolSpec"])
     made = _function(inner, path, _BEDROCK, "")
     return replace(made, raw=raw, schema=object_of(inner.get("inputSchema")).get("json"))
 
@@ -361,8 +391,8 @@ def _of_ai_sdk(context: RequestContext) -> list[Tool]:
     if isinstance(value, Mapping):
         for name, raw in cast("Json", value).items():
             found.append(_of_ai_sdk_tool({"name": name, **object_of(raw)}, ("tools", name)))
-    elif is_list(value):
-        found = [_of_ai_sdk_tool(object_of(raw), ("tools", n)) for n, raw in enumerate(cast("Sequence[Any]", value))]
+    else:
+        found = [_of_ai_sdk_tool(object_of(raw), ("tools", n)) for n, raw in _listed(context, "tools")]
     return found
 
 
@@ -375,7 +405,7 @@ def _of_ai_sdk_tool(raw: Json, path: Path) -> Tool:
 
 
 def _with_mark(tool: Tool) -> Tool:
-    """Return the tool with the mark of a cached prefix in its provider options as a member."""
+    """Return the tool. A cache mark in its provider options becomes the member `cache_control`."""
     found = cache_mark(tool.extra.get("providerOptions"))
     if found is None:
         return tool
@@ -452,6 +482,8 @@ def _fit(tool: Tool, context: RequestContext) -> Tool | None:
         return tool
     if tool.kind == "hosted":
         return _lost(tool, context, f"{_target_name(context)} does not run this tool")
+    if tool.kind == "unnamed":
+        return _lost(tool, context, "the tool has no name")
     return _lost(tool, context, f"{_target_name(context)} does not have this type of tool")
 
 
@@ -512,7 +544,7 @@ def _hosted(tool: Tool, target: str) -> Any:
 
 
 def _has_hosted(tool: Tool, context: RequestContext) -> bool:
-    """Return whether the target, and the model of the request, has the hosted tool."""
+    """Return whether the target and the model of the request support the hosted tool."""
     row = _hosted(tool, context.target)
     model = context.request.get(MODEL.get(context.source, "model"))
     return row is not None and ("models" not in row or re.search(row["models"], str(model)) is not None)
@@ -572,8 +604,8 @@ def _schema(tool: Tool, context: RequestContext) -> Any:
 def fit_strict(schema: Any, tool: Tool, context: RequestContext) -> Any:
     """Return the schema of a tool with `strict: true`, with the changes that the gateway requires in strict mode.
 
-    None if strict mode does not accept the schema, which is recorded as the loss of `strict`. Then the schema stays as
-    it is, because the model can follow it without strict mode.
+    If strict mode does not accept the schema, return None and record the loss of `strict`. The tool then keeps its
+    schema, because the model can follow the schema without strict mode.
     """
     subset = strict_schemas.subset_of(context)
     if subset is None:
@@ -596,7 +628,7 @@ def _schema_place(tool: Tool) -> Path:
 
 
 def _strict(tool: Tool, schema: Any, context: RequestContext) -> tuple[Any, bool | None]:
-    """Return the schema and `strict`, both as the target accepts them.
+    """Return the schema and the value of `strict`, in a form that the target accepts.
 
     The Responses API is strict by default if the schema fits, so a tool from that API stays strict even without
     `strict`.
@@ -641,7 +673,7 @@ def _to_chat(tool: Tool, context: RequestContext) -> dict[str, Any]:
 
 
 def _search_to_chat(searches: Sequence[Tool], context: RequestContext) -> dict[str, Any]:
-    """Return the search options of Chat Completions, which exist only once."""
+    """Return the search options of Chat Completions, which accepts only one search."""
     for tool in searches[1:]:
         _lost(tool, context, "the target accepts one search")
     made = _carried(searches[0], "openai-chat", {}, context)

@@ -32,9 +32,9 @@ class _State(Enum):
     LOCATING = auto()
     """No event of the second stream has arrived, so the position of the stream is unknown."""
     OVERLAPPING = auto()
-    """The second stream repeats events of the first one, which are compared and skipped."""
+    """The second stream repeats events of the first stream; repeated events are compared and skipped."""
     COMPARING = auto()
-    """The bodies are not event streams, so the second must repeat the first byte by byte."""
+    """The bodies are not event streams, so the second body must repeat the first body byte by byte."""
     PASSING = auto()
     """All further bytes are new."""
     CLOSED = auto()

@@ -24,7 +24,7 @@ __all__ = ["broken_gateway"]
 @pytest.fixture
 def broken_gateway() -> Iterator[Callable[..., BrokenGateway]]:
     """Return a function that starts a `BrokenGateway` with a script. All gateways are closed after the test."""
-    from streamweld.testing.gateway import BrokenGateway  # import it only in tests that use the fixture
+    from streamweld.testing.gateway import BrokenGateway  # imported only in tests that use the fixture
 
     with ExitStack() as stack:
 

@@ -181,7 +181,7 @@ def late_name(rng: Random, calls: list[Call]) -> list[list[Entry]]:
 
 
 def made_unique(calls: list[Call]) -> str:
-    """Return the id that the stream has for all calls, which is that of the first call.
+    """Return the id of the first call, which the stream contains for all calls.
 
     Also set the ids that a reader must find for the later calls: id__2, id__3 and so on.
     """

@@ -18,7 +18,9 @@ __all__ = ["Call", "Dialect", "Ending", "Expected", "Frame", "Part", "Reasoning"
 
 Dialect: TypeAlias = Literal["chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui"]
 Ending: TypeAlias = Literal["complete", "assumed", "truncated", "error"]
-"""How a stream ends: with its terminal marker; without it, but with a finish reason; truncated; or with an error."""
+"""How a stream ends: with its terminal marker; with a finish reason but without the marker; truncated; or with an
+error.
+"""
 
 Role: TypeAlias = Literal["start", "open", "delta", "close", "finish", "usage", "end", "other"]
 

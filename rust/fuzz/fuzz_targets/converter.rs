@@ -1,4 +1,4 @@
-//! Checks that a conversion writes the same bytes regardless of how the input is split, that its output can be parsed,
+//! Checks that a conversion writes the same bytes regardless of how the input is split, that the output can be parsed,
 //! and that a truncated source is never reported as a success.
 #![no_main]
 

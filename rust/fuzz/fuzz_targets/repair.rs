@@ -1,5 +1,5 @@
 //! Checks that a repair writes the same bytes regardless of how the input is split, that events that need no repair
-//! pass through unchanged, and that its output can be parsed.
+//! pass through unchanged, and that the output can be parsed.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};

@@ -261,7 +261,7 @@ fn read_switches(
     Ok(())
 }
 
-/// Returns the limit with that name.
+/// Returns the limit with this name.
 pub(crate) fn limit_name(py: Python<'_>, name: &str) -> PyResult<LimitName> {
     LimitName::from_name(name).ok_or_else(|| errors::usage(py, &format!("unknown limit {name:?}")))
 }

@@ -203,7 +203,7 @@ deallocator!(dealloc_arguments, Kind::Arguments);
 unsafe fn drop_object(slf: *mut ffi::PyObject, freelist: &Freelist<Object>) {
     let object = slf.cast::<Object>();
     // SAFETY: the object's references are owned and are not used after they are dropped, and the memory is either kept
-    // or freed. Each object owns a reference to its type, which stays with the memory.
+    // or freed. Each object owns a reference to its type; the reference stays with the memory.
     unsafe {
         ffi::Py_DECREF((*object).text);
         if (*object).metadata != ffi::Py_None() {
@@ -352,9 +352,9 @@ unsafe extern "C" fn get_metadata(slf: *mut ffi::PyObject, _: *mut c_void) -> *m
         let Some(value) = UnreadJson::value_of(&metadata)? else {
             return Ok(metadata.into_ptr());
         };
-        // Python code ran while the value was built, so another thread may have stored a value in the meantime. SAFETY:
-        // as above. If the text is still stored, its reference is dropped and replaced by a reference to the value.
-        // Both references are owned, and `metadata` keeps the text alive until the end.
+        // Python code ran while the value was built, so another thread may have stored a value in the meantime.
+        // SAFETY: as above. If the text is still stored, its reference is dropped and replaced by a reference to the
+        // value. Both references are owned, and `metadata` keeps the text alive until the end.
         unsafe {
             if (*place).metadata != metadata.as_ptr() {
                 return Ok(this(py, (*place).metadata).into_ptr());

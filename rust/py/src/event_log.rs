@@ -45,7 +45,8 @@ struct Piece {
     end: usize,
 }
 
-/// An event that is not a `Piece`. The buffers of the log store its texts, bytes, and names, which are empty here.
+/// An event that is not a `Piece`. The log's buffers store the texts, bytes, and names of the event, so these values
+/// are empty here.
 ///
 /// An event has at most one value of type bytes and one list of names.
 #[derive(Debug)]

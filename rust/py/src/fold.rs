@@ -244,7 +244,7 @@ impl Members {
         Ok(object.bind(py).clone())
     }
 
-    /// Yields the entries of the first choice whose role satisfies `has_role`, with their positions.
+    /// For the first choice, yields the entries whose role satisfies `has_role`, with their positions.
     fn of_first(&self, has_role: impl Fn(Role) -> bool) -> impl Iterator<Item = (usize, &Entry)> {
         self.entries
             .iter()
@@ -252,7 +252,7 @@ impl Members {
             .filter(move |(_, entry)| Some(entry.choice) == self.first && has_role(entry.role))
     }
 
-    /// Returns the objects of the first choice whose role satisfies `has_role`.
+    /// For the first choice, returns the objects whose role satisfies `has_role`.
     fn objects<'py>(
         &self,
         py: Python<'py>,
@@ -581,7 +581,7 @@ impl Fold {
         Ok(self.get(py)?.snapshot.diagnostics_dropped)
     }
 
-    /// Always true, because the parts are in order and `Unknown` is treated as a part.
+    /// The result is always true, because the parts are in order and `Unknown` is treated as a part.
     #[getter]
     fn ordered(&self) -> bool {
         true

@@ -36,7 +36,7 @@ impl<T: Spare> Freelist<T> {
         }
     }
 
-    /// Returns an object of the class with an initialized head. The caller gets the only reference to it.
+    /// Returns an object of the class with an initialized head. The caller gets the only reference to the object.
     ///
     /// # Safety
     ///

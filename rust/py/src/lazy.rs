@@ -139,7 +139,7 @@ impl<'py> FromPyObject<'_, 'py> for LazyItems {
 }
 
 /// Metadata of a delta that has not been read yet. A delta has room for only one object, so this object stores the JSON
-/// text until the value replaces it.
+/// text and is later replaced by the value.
 #[pyclass(frozen, module = "streamweld._native")]
 #[derive(Debug)]
 pub(crate) struct UnreadJson(Box<str>);

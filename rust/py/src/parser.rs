@@ -206,11 +206,11 @@ fn diagnostics(py: Python<'_>, core: &Core) -> PyResult<Vec<Py<PyAny>>> {
     sink.finish()
 }
 
-/// Runs a call that reads `taken` bytes, or ends the input if `taken` is `None`. Returns its events.
+/// Runs a call that reads `taken` bytes, or ends the input if `taken` is `None`. Returns the events of the call.
 ///
-/// If the call fails, returns the exception, which contains the events emitted before it. If the call may take a long
-/// time, other threads can run in the meantime, and the event objects are built afterward. A panic ends the stream. The
-/// lock is released before an exception is built, because Python code runs while it is built.
+/// If the call fails, returns the exception, which contains the events emitted before the failure. If the call may take
+/// a long time, other threads can run in the meantime, and the event objects are built afterward. A panic ends the
+/// stream. The lock is released first, because building an exception runs Python code.
 fn collect<'py>(
     py: Python<'py>,
     mut state: MutexGuard<'_, State>,

@@ -2,7 +2,7 @@
 //!
 //! Looking up a cached string takes a tenth of the time needed to create one, and equal strings share memory. All
 //! streams share the cache, so that open streams do not keep strings alive. Each call borrows the cache and returns it
-//! at the end. If another call has borrowed the cache, a call runs without it.
+//! at the end. If another call has borrowed the cache, the current call runs without the cache.
 
 use std::ptr::null;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-/// Number of slots. A new string replaces the string that is already in its slot.
+/// Number of slots. A new string replaces the string that is already in the same slot.
 const KEPT: usize = 1 << u8::BITS;
 
 #[derive(Debug, Default)]

@@ -156,7 +156,8 @@ class Assembler(ItemSurface, AttachedSurface):
             self._out.emit(self._started)
 
     def complete_start(self, id: object, model: object, created: int | None) -> None:  # noqa: A002
-        """Add to the snapshot the fields that the first chunk lacked. `ResponseStarted` was emitted without them.
+        """Add to the snapshot the fields that the first chunk lacked. `ResponseStarted` was emitted without these
+        fields.
 
         An id or model that is not a string, or is blank, is ignored.
         """
@@ -211,8 +212,8 @@ class Assembler(ItemSurface, AttachedSurface):
         self._textual(choice, "refusal", "raw", text, metadata)
 
     def restates(self, choice: int, channel: Channel, text: str) -> bool:
-        """Return True if `text` equals all text of the choice's channel so far, and this text arrived in at least two
-        pieces (AM9).
+        """Return True if `text` equals all earlier text of the choice's channel, and the earlier text arrived in at
+        least two pieces (AM9).
         """
         state = self._choices.get(choice)
         return state is not None and state.textual.restates(channel, text)
@@ -353,7 +354,7 @@ class Assembler(ItemSurface, AttachedSurface):
     # The end
 
     def choice_metadata(self, choice: int, metadata: str) -> None:
-        """Store unmodeled members that no other event can contain. The `Finished` event of the choice contains them."""
+        """Store unmodeled members for the `Finished` event of the choice, because no other event can contain them."""
         if not self._over:
             self._leave(self._choice(choice), metadata)
 

@@ -104,10 +104,10 @@ class Choice:
         shared.out.choices.add(index)
         self.textual = TextParts(index, shared)
         self.item_index = ItemIndex(shared)  # items that the stream opens and closes explicitly
-        self.restatement: Restatement | None = None  # tables with which a terminal list is matched
+        self.restatement: Restatement | None = None  # tables for matching a terminal list with streamed items
         self.calls: list[Call] = []  # calls in order of creation
         self._owners: dict[str, list[Call]] = {}  # calls by first id, current or former; in order of creation
-        self.changed: dict[int, Call] = {}  # by slot: calls changed since the last message that omitted them
+        self.changed: dict[int, Call] = {}  # by slot: calls that have changed since the last complete message
         self.by_id: dict[str, Call] = {}  # the latest call with each id
         self.by_index: dict[int, Call] = {}  # the last call that a fragment with each index addressed
         self.latest: Call | None = None  # the call that was addressed last

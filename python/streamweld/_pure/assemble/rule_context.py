@@ -69,7 +69,8 @@ class RuleContext:
         self.documents = 0  # number of JSON documents so far; one payload may contain several
         # The payload ordinal and document number of the last call fragment.
         self.called_at: tuple[int, int] = (0, 0)
-        self.counted_at: tuple[int, int] | None = None  # the same of the last token counts
+        # The payload ordinal and document number of the last token counts.
+        self.counted_at: tuple[int, int] | None = None
 
     @property
     def is_counted(self) -> bool:

@@ -1,7 +1,7 @@
 """Collects the anomalies in one payload: members of an undocumented type, duplicate keys, and lone surrogates.
 
 Duplicate keys are reported immediately. A decoder records the other anomalies while it reads the payload, and reports
-them after it has classified the payload. The code is the same for every dialect.
+them after it has classified the payload. The same rules apply to every dialect.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ class _DuplicateReasoning:
         return held + text
 
     def close(self) -> bool:
-        """End the block. Return whether the block is dropped, because it repeated earlier reasoning."""
+        """End the block. Return True if the block is dropped because it repeats earlier reasoning."""
         dropped = bool(self._held) and self._matched
         self._held.clear()
         self._matched = False

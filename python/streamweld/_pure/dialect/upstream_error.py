@@ -1,6 +1,6 @@
 """Extracts the code, type, and message from an error of any shape that a gateway sends inside a stream.
 
-The code is the same for every dialect. The caller finds the error in a payload and decides how it affects the stream.
+The same rules apply to every dialect. The caller finds the error in a payload and decides how it affects the stream.
 """
 
 from __future__ import annotations
@@ -244,7 +244,9 @@ def _lookup(value: object, path: Path) -> object:
 
 
 def _is_status(value: object, least: int) -> bool:
-    """Return whether the value is an integer or a string of digits, and is negative or at least `least`."""
+    """Return whether the value is a number that is negative or at least `least`. The number may be an integer or a
+    string of digits.
+    """
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 18:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):

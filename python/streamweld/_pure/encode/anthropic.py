@@ -320,7 +320,7 @@ class Anthropic(SequentialAnswer):
             case Members():
                 self._keep_members(content.of, writable(content.members))
             case ChunkFacts() | ReasoningFacts() | ChoiceMembers() | ChoiceEnd():
-                pass  # only the Chat decoder emits these
+                pass  # only the Chat decoder emits these values
 
     def unmodelled_block(self, block: Block, content: UnmodelledBlock) -> None:
         self._start(block, spliced(content.start))

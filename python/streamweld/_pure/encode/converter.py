@@ -214,7 +214,7 @@ class Converter:
             out.refusal = out.fault("LifecycleError", "lifecycle")
 
     def _encode(self, event: Event) -> None:
-        """Pass an event to the encoder, with a carrier in place of data that only its provider can use."""
+        """Pass an event to the encoder, and replace data that only one provider can use with a carrier."""
         context, carriers = self._context, self._carriers
         carried = carriers.carried(context.source or "", event) if carriers is not None and context.carries else None
         for one in carried or (event,):

@@ -113,7 +113,7 @@ class Gemini:
             handler(event)
 
     def end(self, ending: Ending) -> None:
-        """Write the last chunk, with every finish reason, or the error, after which nothing follows."""
+        """Write either the last chunk, which contains every finish reason, or an error. Nothing follows."""
         fault = ending.fault
         if fault is None and (ending.completeness == "truncated" or not self._finished):
             fault = fault_of(CUT)

@@ -3,8 +3,8 @@
 broken.
 
 This module does all JSON validation of this backend. The module defines which text is valid, and at which byte a text
-becomes invalid. Its input is UTF-8, and other modules build the values. Each byte is examined a bounded number of
-times, regardless of how the text is split.
+becomes invalid. The input is UTF-8; other modules build the values. Each byte is examined a bounded number of times,
+regardless of how the text is split.
 
 A regular expression consumes each member, element, or run of string text that lies entirely within one piece. The
 states handle tokens that span several pieces.
@@ -381,7 +381,7 @@ class Automaton:
 
 
 def examine(data: bytes | str, max_depth: int | None = None) -> Automaton:
-    """Return the automaton at the end of a complete text."""
+    """Return an automaton that has read the complete text."""
     automaton = Automaton(max_depth)
     automaton.feed(data)
     automaton.finish()

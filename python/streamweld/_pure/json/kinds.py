@@ -16,7 +16,7 @@ def is_array(value: object) -> TypeGuard[list[Any]]:
 
 
 def integer(value: object) -> int | None:
-    """Return the value as a 64-bit integer, even if it was sent as `1.0` or `"1"`. Return None if it is not an
+    """Return the value as a 64-bit integer, even if it was sent as `1.0` or `"1"`. Return None if the value is not an
     integer.
     """
     if isinstance(value, str):

@@ -49,7 +49,7 @@ def may_remember(known: Raw, key: str, raw: str) -> bool:
 
 
 def as_object(members: Mapping[str, str]) -> str | None:
-    """Return a JSON object with these members as text, or None if there are no members."""
+    """Return the text of a JSON object with these members. Return None if the mapping is empty."""
     if not members:
         return None
     return "{" + ",".join(f"{json.dumps(key)}:{raw}" for key, raw in members.items()) + "}"

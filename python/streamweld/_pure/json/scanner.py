@@ -1,5 +1,4 @@
-"""Parse JSON payloads for the decoders. Provide their values, the raw text of members, big integers, and duplicate
-keys.
+"""Parse JSON payloads for the decoders, and provide values, the raw text of members, big integers, and duplicate keys.
 
 This module parses all payloads of this backend. The automaton defines which text is valid. The scanner of the standard
 library is used only for input that it treats exactly like the automaton.
@@ -24,8 +23,8 @@ Span = tuple[int, int]
 class JsonFault(ValueError):
     """The text is not one JSON value.
 
-    `reason` is "incomplete", "syntax", "too_deep", "too_many", or "number_too_big". `pos` is the byte offset in the
-    UTF-8 text that the automaton reports.
+    `reason` is "incomplete", "syntax", "too_deep", "too_many", or "number_too_big". `pos` is the byte offset that the
+    automaton reports, counted in the UTF-8 text.
     """
 
     def __init__(self, reason: str, pos: int) -> None:
@@ -71,8 +70,8 @@ class Payload:
         self.text = text
         self.value = value
         self.overflow = overflow  # whether the payload contains a BigInteger
-        self.duplicates = duplicates  # path of each duplicate key, including the key; its last value is used
-        # Duplicates by the first step of their path. The dictionary is filled on demand.
+        self.duplicates = duplicates  # path of each duplicate key, ending in the key; the last value is used
+        # The duplicate keys, grouped by the first step of their path. The dictionary is filled on demand.
         self._duplicates_of: dict[str | int, list[Path]] = {}
         self._spans: dict[Path, dict[str | int, Span]] = {}  # spans of the containers that were queried
 
@@ -211,7 +210,9 @@ def _parse_checked(data: bytes | str, text: str, depth: int) -> Payload:
 
 
 def _check(data: bytes | str, depth: int) -> bool:
-    """Raise JsonFault unless the text is one complete value. Return True if it contains an integer outside 64 bits."""
+    """Raise JsonFault unless the text is one complete value. Return True if the value contains an integer outside 64
+    bits.
+    """
     automaton = examine(data, depth)
     if automaton.verdict != "complete":
         raise JsonFault(automaton.reason or "incomplete", automaton.pos)

@@ -61,7 +61,7 @@ class CallEnding(Enum):
 
 
 class ListedPart(NamedTuple):
-    """One part in the content list of an item. `address.sub` is its position in the list."""
+    """One part in the content list of an item. `address.sub` is the position of the part in the list."""
 
     item: ItemKind
     address: Address

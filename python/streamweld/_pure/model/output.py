@@ -1,7 +1,7 @@
 """Emits events and diagnostics, and raises an exception for each diagnostic that the policy raises.
 
 `Output` stores the byte offset and the ordinal of the current payload, which the parser sets, and the action of the
-policy for each code. Events are passed to a sink. Without a sink, they are collected in a list until the parser takes
+policy for each code. Events are passed to a sink. Without a sink, events are collected in a list until the parser takes
 them. Up to `max_diagnostics` diagnostics are stored, and further diagnostics are only counted.
 """
 
@@ -26,12 +26,12 @@ RAW_HEAD = 256
 # Maximum number of notes (diagnostics and `Unknown` events) per payload. Without this limit, a small payload could
 # cause a very large number of notes.
 MAX_NOTES = 1024
-_DETAIL = 256  # maximum length of a diagnostic's detail, in characters; the sender's names and paths have any length
+_DETAIL = 256  # maximum length of a diagnostic's detail, in characters; names and paths from the sender may be long
 
 
 @dataclass(slots=True)
 class AddedPart:
-    """The type of a content part of an item, and the number of its annotations."""
+    """The type of an item's content part, and the number of annotations of that part."""
 
     kind: str | None
     annotations: int
@@ -113,7 +113,8 @@ class Output:
         self.on_element: Callable[[], None] | None = None
         # The exception to raise after the current payload. The sink sets this exception to reject further input.
         self.refusal: errors.StreamError | None = None
-        # A function that is called when the stream closes an item. Its arguments are the index and the received item.
+        # A function that is called when the stream closes an item. The arguments of the function are the index and the
+        # received item.
         self.on_item: Callable[[int, Mapping[str, Any]], None] | None = None
         # A function that is called with the tools of the request, if the response repeats them.
         self.on_request_tools: Callable[[object], None] | None = None
@@ -125,14 +126,14 @@ class Output:
         # Wire address of the part that the current Started event opens: index of the item, index inside the item, and
         # item id.
         self.address: tuple[int | None, int | None, str | None] = (None, None, None)
-        # The following attributes are facts about the received payloads that no event contains. Repair uses them to
-        # decide which payloads pass through unchanged.
+        # The following attributes are facts about the received payloads that no event contains. Repair uses these facts
+        # to decide which payloads pass through unchanged.
         self.misread = False  # clients of the dialect would misread one of the payloads
         self.emptied = False  # a payload that clients do not expect produced no events
         self.rejected: int | None = None  # ordinal of the last payload that clients would reject
         self.mended = False  # a diagnostic reports that clients do not expect one of the payloads
         self.name = ""  # the name that the payload's event should have, if its name is wrong
-        self.unopened = False  # clients would read the payload correctly after the missing opening event
+        self.unopened = False  # clients would read the payload correctly if the opening event were not missing
         self.untyped = False  # clients would read the chunk correctly if it had the member `object`
         self.begun: list[int] = []  # choices whose first delta is in the current payload
         self.roleless: list[int] = []  # choices whose first delta is in the current payload and has no role

@@ -83,7 +83,9 @@ class Parser:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the response was truncated. If so, the events of the current method call close all open parts."""
+        """Whether the response was truncated. If it was truncated, the events of the current method call close all open
+        parts.
+        """
         return self._assembler.completeness == "truncated"
 
     @property

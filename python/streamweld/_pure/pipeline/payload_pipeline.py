@@ -60,7 +60,7 @@ BODY_HEAD = 512  # number of body bytes that a fault shows if the body is not an
 
 @dataclass(frozen=True, slots=True)
 class _LastMessage:
-    """A payload with its place. The payload is an error if the response ends with it."""
+    """A payload with its place. If no other payload ends the response, this payload is decoded as an error."""
 
     payload: Payload
     offset: int
@@ -174,7 +174,8 @@ class PayloadPipeline:
     def _is_ignored(self, text: bytes, event: str) -> bool:
         """Return True if the payload is empty or a keep-alive, and is therefore ignored.
 
-        If clients would parse its data and raise an exception, the payload is also marked so that repair omits it.
+        If clients would parse the data of the payload and raise an exception, the payload is also marked so that repair
+        omits it.
         """
         if not text:
             self._out.leave_out("empty_event")  # openai-python and the AI SDK parse empty data as JSON

@@ -143,7 +143,8 @@ def _whole(text: bytes, caps: Caps) -> Payload | None:
 
 
 def joined_field(text: bytes, max_depth: int | None) -> int | None:
-    """Return the position of a field name directly after a complete document or the marker at the start of `text`.
+    """If `text` begins with a complete document or the marker, and a field name follows directly, return the position
+    of that field name.
 
     No dialect sends a field name directly after a document. A field name there means that the line endings were removed
     before the input reached streamweld.

@@ -71,7 +71,7 @@ _UNNUMBERED: Final = {
     "ai-sdk-ui": _TEXT | {"text_done", "reasoning_done", "source", "file"},
 }
 _UNMARKED: Final = frozenset({"gemini"})  # dialects without a terminal marker
-_DATA_LINES: Final = frozenset({"gemini"})  # dialects in which a client (google-genai) parses every other line as JSON
+_DATA_LINES: Final = frozenset({"gemini"})  # dialects in which google-genai parses comments and event lines as JSON
 _RUNS_AT_CLOSE: Final = frozenset({"anthropic"})  # dialects whose clients run a call when its item is closed
 # Dialects whose clients parse truncated arguments, and run such a call unless the finish reason is unsuccessful.
 _PARSES_PARTIAL: Final = frozenset({"anthropic"})
@@ -505,8 +505,8 @@ class Repairer:
         self._rewrite()
 
     def _mended(self, block: bytes) -> bytes:
-        """Return the block with missing data that clients require: the `object` member, an event name, an opening
-        event, and roles.
+        """Add what the block lacks but clients require (the `object` member, an event name, an opening event, and
+        roles), and return the result.
         """
         out = self._parser.out
         block = self._with_object(block)
@@ -618,7 +618,7 @@ class Repairer:
     # Events
 
     def _take(self, event: Event) -> None:
-        """Pass an event from the parser to the encoder, with the wire facts of the current payload."""
+        """Pass an event from the parser to the encoder, together with facts about the current payload."""
         context, out = self._context, self._parser.out
         encoder = self._encoder or self._load()
         if encoder is None or out.refusal is not None:
@@ -680,8 +680,8 @@ class Repairer:
             return False
         context, first = self._context, self._parser.out.sequence
         context.passed.unopened = True
-        # The inserted event gets the number before the source's first number, which may be -1, because numbers must
-        # increase by one.
+        # Sequence numbers must increase by one, so the inserted event gets the number before the source's first number,
+        # even if the result is -1.
         context.passed.sequence = None if first is None else first - 1
         started = isinstance(event, ResponseStarted)
         encoder.event(event if isinstance(event, ResponseStarted) else ResponseStarted())
@@ -718,7 +718,7 @@ class Repairer:
         )
 
     def _finish(self) -> None:
-        """Make the encoder write the ending of a complete or truncated response. A second call does nothing."""
+        """Make the encoder write the ending of a complete or truncated response. Do nothing when called again."""
         encoder = self._encoder or self._load()
         if self._ended or encoder is None:
             return

@@ -77,7 +77,7 @@ class Framer:
         self._fault: FramerLimit | None = None
         # The bytes of a possible byte order mark. The value is None once the start of the input has been checked.
         self._bom: bytes | None = b""
-        self._tail: bytes = b""  # last three bytes received, the maximum length of an incomplete UTF-8 sequence
+        self._tail: bytes = b""  # the last three bytes received; an incomplete UTF-8 sequence has at most three
         self._after_cr: bool = False  # the last byte was a CR; a following LF belongs to the same line ending
         # State of the unfinished line.
         self._kind: int = _LINE_START

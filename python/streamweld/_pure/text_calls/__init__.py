@@ -6,35 +6,42 @@ docstring is the specification for both backends, which must emit the same event
 Input
 -----
 `config["text_calls"]` is JSON text written by `table.settings_text`: mode, families, end_of_turn, next_turn, messages,
-reasoning_tags, quoting, after, reasoning. `config["text_call_tools"]` maps the name of a tool to the JSON text of its
-parameter schema, or to None. A tool is never promoted if its schema has the member `"x-text-calls": false`.
+reasoning_tags, quoting, after, reasoning, and the marks of quotations, lists and tables under their names in
+`_spec/text_calls.json`. `config["text_call_tools"]` maps the name of a tool to the JSON text of its parameter schema,
+or to None. A tool is never promoted if its schema has the member `"x-text-calls": false`.
 
 The stage receives every event from the assembler. The stage reads `Text*` events, `Reasoning*` events if `reasoning` is
-set, `ToolCall` events (to find duplicates), `Finished` and `UpstreamErrorEvent`. All other events pass through
-unchanged and without delay, even while text is held.
+set, `ToolCall` events (to find duplicates), `Refusal*` events, `Finished` and `UpstreamErrorEvent`. All other events
+pass through unchanged and without delay, even while text is held.
 
 Scanning (`scanner`)
 --------------------
-The scanner reads the text of each choice, part after part; a new part begins a new line. Outside a block it looks for
-the leftmost marker. If several markers begin at the same position, the longest one takes precedence. `layout` then
-determines whether a call may begin there:
+The scanner reads the text of each choice, part after part; a new part begins a new line. Only the opener of a message,
+an element, a section or reasoning may be split between two parts of the same kind; a role, a closer and a call's marker
+may not. Outside a block it looks for the leftmost marker. If several markers begin at the same position, the longest
+one takes precedence. `layout` then determines whether a call may begin there:
 
-- A call is never allowed in a fence, inline code, a quoting element, reasoning tags or a message of another role, on a
-  line indented by four columns or more, in a list item, in a diff, or on the lines between a quotation and the next
-  blank line. A list item, a table row or a similar line counts as a quotation if it contains a marker (except a
-  markerless one); any line that ends in a marker also counts as a quotation. Unified, context and classic diffs are
-  recognized. A fence that is indented by four columns or more may also be code. Both interpretations are tracked, and a
-  call is allowed only if neither has an open fence.
+- A call is never allowed in a fence, inline code, a quoting element, a quoting section, reasoning tags or a message of
+  another role, on a line indented by four columns or more, in a list item, in a diff, or on the lines between a
+  quotation and the next blank line. A list item, a table row or a similar line counts as a quotation if it contains a
+  marker (except a markerless one); any line that ends in a marker also counts as a quotation. Unified, context and
+  classic diffs are recognized. A fence that is indented by four columns or more may also be code. Both interpretations
+  are tracked, and a call is allowed only if neither has an open fence.
+- Elements of the same name nest. An element ends when all of them have ended.
 - An entry of `messages` consists of an opener, a role and a closer. The role is the model's: if it does not follow the
-  opener, the message belongs to another role. If the role is null, the opener itself names another role. The message
-  ends at the closer.
+  opener as a whole, or is the beginning of a longer name, the message belongs to another role. If the role is null, the
+  opener itself names another role. The message ends at the first closer that is not quoted. To determine this, the
+  message is read as Markdown of its own (`turn`): a closer is quoted in a fence, after an open run of backticks of the
+  same paragraph, on a line that begins with `>`, or between the two marks of a quotation.
 - In inline code, the opener of a message, an element or reasoning is ignored, unless a blank line or a fence shows that
   no backticks end the code. From there on, the opener counts, because the backticks were text.
 - A `tag` marker must begin its line. Only whitespace, a reasoning closer, or another pending block may precede it; a
   refused block counts as prose. A reasoning closer in a list item, a quotation or a table row does not begin a line.
+  After a reasoning closer at which a quotation is open on the line, no call is allowed on the rest of the line.
 - A `token` marker may also follow prose, unless its line is a quotation, a list item, a table row, part of a diff or a
-  numbered line, or the character before it is an opening bracket, or a quotation mark or emphasis that does not close
-  all quotations and emphasis of the line (`quotes`).
+  numbered line, a quotation or a parenthesis is open on the line, an opening bracket precedes the marker (with optional
+  whitespace between them), or the character before it is a quotation mark or emphasis that does not close all
+  quotations and emphasis of the line (`quotes`).
 - A `markerless` opener must be the first non-blank character of the response; only reasoning tags may precede it.
 
 A marker at any other position is text. The search continues at the next character, or, if another marker begins inside
@@ -81,10 +88,11 @@ A part's `Done` event waits as long as text of this part or of an earlier part i
 parts.
 
 Whether pending blocks are promoted is decided just before the choice's `Finished` event is emitted. The finish reason
-must be `stop`, `tool_calls` or `other`; otherwise, the blocks are refused as `finish`. `max_tool_calls` and `max_parts`
-must also leave room for all calls of the blocks, in addition to the calls already in the stream; otherwise, the blocks
-are refused as `limit`. If the stream ends or fails without a `Finished` event, the blocks are refused as `cut`. If none
-of these cases applies, the events are emitted in this order:
+must be `stop` or `tool_calls`; otherwise, the blocks are refused as `finish`. The choice must not contain a refusal;
+otherwise, they are refused as `refusal`. `max_tool_calls` and `max_parts` must also leave room for all calls of the
+blocks, in addition to the calls already in the stream; otherwise, the blocks are refused as `limit`. If the stream ends
+or fails without a `Finished` event, the blocks are refused as `cut`. If none of these cases applies, the events are
+emitted in this order:
 
 - The text of each part up to its first block is complete and is emitted as `TextDone`. If no text of a part remains,
   the part is not emitted at all (neither `Started` nor `Done`), unless it has an item id, annotations, a signature or
@@ -115,6 +123,10 @@ Modules
 - `table`: the families that a policy enables
 - `families`: converts the data of a family to typed fields
 - `layout`: where a block is allowed
+- `words`: the literals that change the meaning of text
+- `fences`: fences and inline code
+- `quotes`: quotations that are open on a line
+- `turn`: where the turn of another role ends
 - `cursor`: reads text that arrives in pieces
 - `grammar/`: one parser for each shape of a block
 - `values`: types values by the tool's schema, writes JSON text

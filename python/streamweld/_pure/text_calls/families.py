@@ -76,16 +76,24 @@ class Settings:
 
     __slots__ = (
         "after",
+        "apostrophes",
+        "brackets",
         "by_marker",
+        "emphasis",
         "fresh",
+        "list_marks",
         "markers",
         "messages",
         "mode",
         "nesting",
         "next_turn",
+        "parentheses",
+        "quotation_marks",
         "quoting",
         "reasoning",
         "reasoning_tags",
+        "sections",
+        "table_marks",
         "trailing",
     )
 
@@ -112,11 +120,23 @@ class Settings:
         self.nesting = frozenset(one for one in loud for other in loud if other in one[1:])
         self.next_turn = frozenset[str](raw["next_turn"])
         self.trailing = Markers([*raw["end_of_turn"], *self.next_turn])
-        self.reasoning_tags: list[tuple[str, str]] = [(opener, closer) for opener, closer in raw["reasoning_tags"]]
+        self.reasoning_tags = _pairs(raw["reasoning_tags"])
         self.messages: list[tuple[str, str | None, str]] = [
             (opener, role, closer) for opener, role, closer in raw["messages"]
         ]
         self.quoting: list[str] = list(raw["quoting"])
+        self.sections = _pairs(raw["sections"])
+        self.quotation_marks = _pairs(raw["quotation_marks"])
+        self.parentheses = _pairs(raw["parentheses"])
+        self.apostrophes: list[str] = list(raw["apostrophes"])
+        self.emphasis: list[str] = list(raw["emphasis"])
+        self.brackets: list[str] = list(raw["brackets"])
+        self.list_marks: list[str] = list(raw["list_marks"])
+        self.table_marks: list[str] = list(raw["table_marks"])
+
+
+def _pairs(raw: Iterable[Iterable[str]]) -> list[tuple[str, str]]:
+    return [(opener, closer) for opener, closer in raw]
 
 
 @lru_cache(maxsize=16)

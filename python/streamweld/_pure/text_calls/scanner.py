@@ -151,9 +151,9 @@ class Scanner:
             return self._block.start
         return self.total - len(self._carry)
 
-    def begin_part(self, part: int) -> None:
+    def begin_part(self, part: int, *, is_reasoning: bool) -> None:
         """Start reading the text of another part."""
-        self._read_layout().begin_part()
+        self._read_layout().begin_part(is_reasoning=is_reasoning)
         if self.pending:
             self.pending[-1].closer = ""  # a block cannot continue in another part
         self._part = part

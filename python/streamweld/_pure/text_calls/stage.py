@@ -21,6 +21,8 @@ from streamweld.events import (
     ReasoningDelta,
     ReasoningDone,
     ReasoningStarted,
+    RefusalDelta,
+    RefusalDone,
     TextDelta,
     TextDone,
     TextStarted,
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["StagedOutput", "TextCallStage"]
 
 _NO_TEXT: Final = -1
-_ENDS: Final = ("stop", "tool_calls", "other")  # finish reasons which mean that the model has ended its turn
+_ENDS: Final = ("stop", "tool_calls")  # finish reasons which mean that the model has ended its turn
 
 
 class Numbering(Protocol):
@@ -126,6 +128,8 @@ class TextCallStage:
             if isinstance(event, ToolCall):
                 self.calls += 1
                 self._choice(event.choice).note(event)
+            elif isinstance(event, RefusalDelta | RefusalDone):
+                self._choice(event.choice).note_refusal(event.text)
             elif isinstance(event, UpstreamErrorEvent):
                 self.end()
             self._out.pass_on(event)
@@ -255,6 +259,7 @@ class _ChoiceText:
     """Holds back the events of one choice, and decides when to release or replace them."""
 
     __slots__ = (
+        "_declines",
         "_empty",
         "_index",
         "_latest",
@@ -279,6 +284,7 @@ class _ChoiceText:
         self._latest = -1  # number of the part that received text last
         self._structured: set[tuple[str, str]] = set()
         self._rewritten: dict[int, list[Event]] = {}  # events that replace the closing event of a part, by part number
+        self._declines = False
         self.promoted = False
 
     @property
@@ -293,6 +299,10 @@ class _ChoiceText:
         text = call.arguments or "{}"
         if is_whole(text):
             self._structured.add((call.name, comparable(text)))
+
+    def note_refusal(self, text: str) -> None:
+        """Record that the response declines, before or after its calls."""
+        self._declines = self._declines or bool(text)
 
     # Events
 
@@ -358,6 +368,8 @@ class _ChoiceText:
         scanner = self._scanner
         if scanner.pending and event.finish_reason not in _ENDS:
             scanner.refuse_pending("finish")
+        elif scanner.pending and self._declines:
+            scanner.refuse_pending("refusal")
         elif scanner.pending and not self._stage.has_room(sum(len(block.calls) for block in scanner.pending)):
             scanner.refuse_pending("limit")
         blocks, scanner.pending = scanner.pending, []
@@ -400,7 +412,7 @@ class _ChoiceText:
             self._scanner.turn_off()
             self._let_go()
         self._part, self._latest = part, part.number
-        self._scanner.begin_part(part.number)
+        self._scanner.begin_part(part.number, is_reasoning=isinstance(part.opening, ReasoningStarted))
         if part.start == _NO_TEXT:
             part.start = self._scanner.total
 
@@ -508,8 +520,7 @@ class _ChoiceText:
         if done is None:
             return
         ends = [block.start - part.start for block in blocks] + [len(done.text)]
-        # Strip the end-of-turn tokens from a part without a block, too, because the part follows a block of another
-        # part.
+        # A part without a block follows a part with one, so the end-of-turn tokens at its start are stripped as well.
         begin = 0 if blocks or part.shown else self._after_ends(done.text, 0)
         made = [self._first(part, pieces, done, begin, ends[0])]
         for block, end in zip(blocks, ends[1:], strict=True):

@@ -31,6 +31,10 @@ _OTHER: Final = frozenset(
     | {"several", "entities"}
 )
 
+# Lists of the table with the marks that quote: pairs of an opener and a closer, and single marks.
+_PAIRS: Final = ("sections", "quotation_marks", "parentheses")
+_MARKS: Final = ("apostrophes", "emphasis", "brackets", "list_marks", "table_marks")
+
 
 def resolve_families(chosen: Iterable[str | Mapping[str, Any]] | None, *, markerless: bool) -> list[dict[str, Any]]:
     """Return the enabled families. A family with several spellings has one element for each spelling.
@@ -69,6 +73,8 @@ def settings_text(
             "messages": [list(message) for message in table["messages"]],
             "reasoning_tags": [list(pair) for pair in table["reasoning"]],
             "quoting": list(table["quoting"]),
+            **{name: [list(pair) for pair in table[name]] for name in _PAIRS},
+            **{name: list(table[name]) for name in _MARKS},
         },
         ensure_ascii=False,
     )

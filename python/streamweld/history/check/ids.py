@@ -38,7 +38,7 @@ def check_ids(view: View, report: Report) -> None:
     called = {block.id for message in view.messages for block in message.of("call")}
     for message in view.messages:
         for block in message.of("result"):
-            if block.id not in called:  # otherwise the violation is reported at the call
+            if block.id not in called:  # for other results, the violation is reported at the call
                 _call_id(block, facts, report)
     _item_ids(view.messages, report)
 

@@ -119,9 +119,9 @@ class _Pairing:
         self.chained = bool(stored) and report.fact("stored_responses") is not False
         self.adjacent: Any = self.facts.get("adjacent")
         self.pending: list[_PendingCall] = []
-        self.waiting: dict[str, deque[_PendingCall]] = {}  # unanswered calls by id
+        self.waiting: dict[str, deque[_PendingCall]] = {}  # unanswered calls, by id
         self.known: set[str] = set()
-        self.coming: dict[str, deque[Block]] = {}  # calls by id that have not been reached yet
+        self.coming: dict[str, deque[Block]] = {}  # calls that have not been reached yet, by id
         self.early: dict[int, int] = {}  # calls that follow their result, by `id()` of the call's block
         for message in view.messages:
             for block in message.blocks:

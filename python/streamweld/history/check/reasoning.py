@@ -91,7 +91,7 @@ def _fields(view: View, facts: Mapping[str, Any], report: Report) -> None:
 
 
 def _thinks(payload: Mapping[str, Any]) -> bool:
-    """Return whether thinking is enabled. For these models, it is enabled by default."""
+    """Return whether thinking is enabled. For gateways with the constraint `fill`, thinking is enabled by default."""
     thinking = payload.get("thinking")
     return not (isinstance(thinking, dict) and thinking.get("type") == "disabled")  # pyright: ignore[reportUnknownMemberType]
 

@@ -38,7 +38,7 @@ _P = TypeVar("_P", Call, Result)
 _CONTROL: Final = SharedMember("cache_control")
 _NAME: Final = str(_CONTROL)
 _NAMES: Final = frozenset({_NAME})
-_OPTIONS: Final = "providerOptions"  # of the AI SDK
+_OPTIONS: Final = "providerOptions"  # a member of AI SDK parts
 _HOLDERS: Final = frozenset({_NAME, _OPTIONS})
 _KINDS: Final[Mapping[type, str]] = {Text: "text", Call: "call", Result: "tool"}
 
@@ -70,7 +70,8 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
 class _Marks:
     """Converts the marks of one history.
 
-    `new`: id of a call or result -> the same one with a mark. `kept`: whether no part was removed or moved.
+    `new`: the `id()` of a call or result -> the replacement that has a mark. `kept`: whether no part was removed or
+    moved.
     """
 
     def __init__(self, context: Context) -> None:
@@ -81,13 +82,13 @@ class _Marks:
         self.kept = True
 
     def swapped(self, parts: list[_P]) -> list[_P]:
-        """Return the calls or results with those replaced that got a mark."""
+        """Return the calls or results, with replacements for those that got a mark."""
         if not self.new:
             return parts
         return [cast("_P", self.new.get(id(part), part)) for part in parts]
 
     def turns(self, turns: list[Turn], beyond: list[Turn]) -> list[Turn]:
-        """Return the turns. Only those in `beyond` can have marks."""
+        """Return the turns. Only the turns in `beyond` can have marks."""
         out: list[Turn] = []
         done = 0
         for turn in beyond:
@@ -215,7 +216,9 @@ def _ttl_of(part: Part) -> str | None:
 
 
 def _ttl_in(extra: Mapping[str, Any]) -> str | None:
-    """Return the lifetime of the mark among the members of a part or message, which may be in its provider options."""
+    """Return the lifetime of the cache mark of a part or message. The mark may be among the given members or in the
+    provider options.
+    """
     if _NAME in extra:
         return _ttl(extra[_NAME])
     found = cache_mark(extra[_OPTIONS]) if _OPTIONS in extra else None

@@ -207,7 +207,7 @@ class _Copies:
             self._shown.append((place, _squeezed(part.text)))
 
     def replace(self, text: str) -> None:
-        """Find the parts directly before a carrier whose joined text equals the carrier's text."""
+        """Find the parts directly before a carrier, if their joined text equals the carrier's text."""
         wanted = rest = _squeezed(text)
         for at in range(len(self._shown) - 1, -1, -1):
             if not rest or not rest.endswith(self._shown[at][1]):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from streamweld.history.citations import search_result
 from streamweld.history.ids import form_of
 from streamweld.history.media_types import (
     canonical,
@@ -148,6 +149,10 @@ def _content(
     if isinstance(part, Opaque):
         if part.dialect == context.family and part.kind not in (context.fact("rejected_blocks") or ()):
             return part
+        found = search_result(part, context.family)
+        if found is not None:
+            context.lose_members(found[1], part.path, "the target does not have this member")
+            return found[0]
         within = _text_within(part)
         why = "the target can represent only the text of this part"
         if not within:
@@ -204,11 +209,19 @@ def _content(
 
 
 def _text_within(part: Opaque) -> str:
-    """Return the text of Anthropic's search result, or of its document that consists of blocks."""
+    """Return the text of a search result, of a document that consists of blocks, or of Bedrock's guarded content."""
     raw = members_of(part.raw)
-    if part.dialect != "anthropic" or part.kind not in ("search_result", "document"):
+    if part.dialect == "bedrock-converse":
+        raw = members_of(raw.get(part.kind))
+    elif part.dialect != "anthropic":
         return ""
-    content: Any = raw.get("content") if part.kind == "search_result" else members_of(raw.get("source")).get("content")
+    content: Any = None
+    if part.kind == "guardContent":
+        content = members_of(raw.get("text")).get("text")
+    elif part.kind == "document":
+        content = members_of(raw.get("source")).get("content")
+    elif part.kind in ("search_result", "searchResult"):
+        content = raw.get("content")
     if isinstance(content, str):
         return content
     blocks: list[Any] = content if content.__class__ is list else []

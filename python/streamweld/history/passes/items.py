@@ -96,7 +96,7 @@ def _have_ids(calls: Iterable[Call], results: Iterable[Result]) -> bool:
 
 
 def _is_listed(raw: Any, listed: frozenset[str]) -> bool:
-    """Return whether this is an object, and the target's schema lists all its members."""
+    """Return whether the value is an object, and the target's schema lists all members of the object."""
     return raw.__class__ is dict and listed.issuperset(raw)
 
 

@@ -50,7 +50,8 @@ class _Waiting:
     """The calls of one turn that have no result with the same id, queued by name and in order."""
 
     def __init__(self) -> None:
-        self._queues: dict[tuple[bool, str | None], deque[Call]] = {}  # by (lacks an id, name or None for any)
+        # The key: whether the queue contains only calls without an id, and the name of the calls (None for all names).
+        self._queues: dict[tuple[bool, str | None], deque[Call]] = {}
         self._taken: set[int] = set()
 
     def add(self, call: Call) -> None:

@@ -234,7 +234,8 @@ def _of_calls(
 
 
 def _waits(one: _CallRecord, turns: list[Turn], context: Context) -> bool:
-    """Return whether a call does not need a result, because it awaits approval or was approved and has not run yet.
+    """Return whether a call does not need a result, because it awaits approval, or because it was approved and has not
+    run yet.
 
     Only a call at the end of the history can be waiting. If a later user message supersedes the approval request, the
     call does not need a result either, provided that the target omits such calls (`supersedes_requests`).

@@ -44,7 +44,7 @@ def _is_followed(parts: tuple[Part, ...], at: int, context: Context) -> bool:
 
 
 def _once(turns: list[Turn], context: Context) -> list[Turn]:
-    """Keep one item per id, and move all summaries of that id to it.
+    """Keep one item per id, and move the summaries of all items with that id to the item that is kept.
 
     The item to keep is the first one that is followed by a part that can result from it or, if there is no such item,
     the first one.

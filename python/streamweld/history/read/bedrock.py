@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from streamweld.history.media_types import document_type
 from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, json_text
 from streamweld.history.read.common import (
     as_data,
@@ -32,7 +33,7 @@ _RESULT: Final = frozenset({"toolUseId", "content", "status"})
 _THOUGHT: Final = frozenset({"reasoningText", "redactedContent"})
 _TEXT: Final = frozenset({"text", "signature"})
 _MEDIUM: Final = frozenset({"format", "name", "source"})
-_SOURCE: Final = frozenset({"bytes"})
+_SOURCE: Final = frozenset({"bytes", "text"})
 _KINDS: Final = (("image", "image"), ("document", "file"), ("video", "video"))
 
 
@@ -68,6 +69,8 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     kind = next(iter(raw), "empty")
     if isinstance(raw.get("text"), str):
         return Text(*locate(origin, path, raw, frozenset({"text"})), text=raw["text"])
+    if "citationsContent" in raw and (cited := _cited(raw, origin, path)) is not None:
+        return cited
     if "toolUse" in raw:
         use = as_mapping(raw["toolUse"], path)
         common = with_inner_members(locate(origin, path, raw, frozenset({"toolUse"})), ("toolUse", use, _USE))
@@ -133,17 +136,35 @@ def _piece(raw: Json, within: Origin, path: Path) -> Part:
     return _block(raw, within, path, None)
 
 
+def _cited(raw: Json, origin: Origin, path: Path) -> Text | None:
+    """Return the text of a block with citations. Its citations are an extra member of the part."""
+    block = as_mapping(raw["citationsContent"], path)
+    pieces = as_list(block.get("content"), path)
+    texts = [text for piece in pieces if isinstance(text := as_mapping(piece, path).get("text"), str)]
+    if len(texts) != len(pieces):
+        return None
+    common = with_inner_members(
+        locate(origin, path, raw, frozenset({"citationsContent"})), ("citationsContent", block, frozenset({"content"}))
+    )
+    return Text(*common, text="".join(texts))
+
+
 def _medium(given: Json, raw: Json, origin: Origin, path: Path, kind: Any) -> Media | None:
     held = given.get("source")
-    if not isinstance(held, dict) or "bytes" not in held:
+    if not isinstance(held, dict):
         return None
     source = as_mapping(held, path)
+    text = source.get("text") if kind == "file" else None
+    if "bytes" not in source and not isinstance(text, str):
+        return None
     member = next(name for name, media in _KINDS if media == kind)
-    media_type = f"{'application' if kind == 'file' else kind}/{given.get('format')}"
+    form = given.get("format") or ("txt" if isinstance(text, str) else None)
+    media_type = document_type(str(form)) if kind == "file" else f"{kind}/{form}"
     common = with_inner_members(
         locate(origin, path, raw, frozenset({member})),
         (member, given, _MEDIUM),
         (f"{member}/source", source, _SOURCE),
     )
-    data, name = as_data(source["bytes"], path), as_optional_text(given.get("name"), path)
+    data = as_data(source["bytes"] if text is None else text.encode("utf-8", "surrogatepass"), path)
+    name = as_optional_text(given.get("name"), path)
     return Media(*common, kind=kind, media_type=media_type, data=data, filename=name)

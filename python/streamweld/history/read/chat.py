@@ -105,7 +105,7 @@ def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
     origin = Origin(DIALECT, path, message, 0, EMPTY if bare else extra_members(message, _MESSAGE))
     parts: list[Part] = []
     signatures: Mapping[str, str] = EMPTY
-    signature: str | None = None  # of the message's text
+    signature: str | None = None  # signature of the message's text
     if not bare:
         thought = read_reasoning(message, origin, path, issuer)
         parts, signatures = thought.parts, thought.signatures
@@ -292,7 +292,7 @@ def _block(raw: Json, origin: Origin, path: Path) -> Part:
             filename=as_optional_text(file.get("filename"), path),
         )
     if kind == "redacted_thinking" or (kind == "thinking" and isinstance(raw.get("thinking"), str)):
-        return thinking_block(raw, origin, path, member=None)  # Anthropic's form; in Mistral's, `thinking` is a list
+        return thinking_block(raw, origin, path, member=None)  # Anthropic's form; Mistral's `thinking` is a list
     if kind == "thinking":
         thought = raw.get("thinking")
         common = locate(origin, path, raw, _THINKING)

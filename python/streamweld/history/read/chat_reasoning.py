@@ -1,4 +1,6 @@
-"""Read the reasoning of Chat Completions messages from any of its members (see `history.chat_reasoning`)."""
+"""Read the reasoning of Chat Completions messages from every member that may contain reasoning (see
+`history.chat_reasoning`).
+"""
 
 from __future__ import annotations
 

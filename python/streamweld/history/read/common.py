@@ -74,8 +74,8 @@ def text_part(origin: Origin, path: Path, text: str) -> Text:
 
 
 def with_inner_members(common: CommonFields, *inner: tuple[str, Any, frozenset[str]]) -> CommonFields:
-    """Return the common fields with the unknown members of nested objects added. `inner`: `(path, object, known
-    members)`.
+    """Return the common fields with the unknown members of nested objects added. `inner`: a tuple `(path, object, known
+    members)` for each nested object.
     """
     found: dict[str, Any] = {}
     for way, told, known in inner:
@@ -155,7 +155,7 @@ def as_optional_text(value: Any, path: Path) -> str | None:
 
 
 def free_form_input(call: Json, path: Path) -> str:
-    """Return the input of a free-form call. It must be text.
+    """Return the input of a free-form call. The input must be text.
 
     Raises:
         HistoryError: if the value has another type.
@@ -207,7 +207,8 @@ def media_from_url(
 
 
 def split_results(parts: list[Part], origin: Origin) -> list[Turn]:
-    """Split a user message that mixes results and other content into one turn for each run of either.
+    """Split a user message that mixes results and other content, with one turn for each run of results or of other
+    content.
 
     Raises:
         HistoryError: if the message has content that only an assistant message may have.

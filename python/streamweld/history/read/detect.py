@@ -7,6 +7,7 @@ request identify the dialect, the target's own dialect is chosen, so that messag
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamweld._spec import load_requests
@@ -16,7 +17,7 @@ from streamweld.response import Response
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["api_of_members", "detect", "has_mark"]
+__all__ = ["api_of_members", "detect", "has_mark", "has_only_of_chat"]
 
 # Members and block types that only one dialect has.
 _MEMBERS: Final = {
@@ -89,7 +90,7 @@ def detect(items: Sequence[Any], payload: Mapping[str, Any] | None, family: str)
             return found
         roles.add(str(message.get("role")))
         cached = cached or _is_cached(message)
-    if cached and roles <= _PLAIN["anthropic"]:  # other APIs also accept these, but Anthropic is the most likely
+    if cached and roles <= _PLAIN["anthropic"]:  # other APIs accept these members too, but Anthropic is the most likely
         return "anthropic"
     if payload is not None and "system" in payload:
         blocks: Any = payload["system"]
@@ -100,12 +101,25 @@ def detect(items: Sequence[Any], payload: Mapping[str, Any] | None, family: str)
     if named in _PLAIN and roles <= _PLAIN[named]:
         return named
     plain = _PLAIN.get(family)
-    return family if plain is not None and roles <= plain else "openai-chat"
+    fits = plain is not None and roles <= plain and not (payload is not None and has_only_of_chat(payload, family))
+    return family if fits else "openai-chat"
 
 
 def api_of_members(request: Mapping[str, Any]) -> str | None:
     """Return the API if the request has a member that only one API has, such as `stop_sequences`; otherwise None."""
     return next((str(name) for name in load_requests()["detect"] if has_mark(request, name)), None)
+
+
+def has_only_of_chat(request: Mapping[str, Any], api: str) -> bool:
+    """Return whether the request has members of Chat Completions that this API does not have."""
+    return not _only_of_chat(api).isdisjoint(request)
+
+
+@cache
+def _only_of_chat(api: str) -> frozenset[str]:
+    tables = load_requests()
+    known = tables["known"]
+    return frozenset(known["openai-chat"]).difference(known[api], tables["history"][api])
 
 
 def has_mark(request: Mapping[str, Any], api: str) -> bool:
@@ -115,11 +129,20 @@ def has_mark(request: Mapping[str, Any], api: str) -> bool:
 
 def _has(value: Any, path: str) -> bool:
     name, _, rest = path.partition(".")
+    members = members_of(value)
     if name == "*":
-        listed: Any = list(members_of(value).values()) if isinstance(value, Mapping) else value
+        listed: Any = list(members.values()) if isinstance(value, Mapping) else value
         return isinstance(listed, list | tuple) and any(_has(item, rest) for item in listed)  # pyright: ignore[reportUnknownVariableType]
-    found = members_of(value).get(name)
-    return found is not None and (not rest or _has(found, rest))
+    if name.startswith("-"):
+        return any(other != name[1:] for other in members)
+    if rest:
+        return _has(members.get(name), rest)
+    name, _, form = name.partition(":")
+    name, _, word = name.partition("=")
+    found = members.get(name)
+    if word:
+        return isinstance(found, str) and found == word
+    return found is not None and (form != "text" or isinstance(found, str)) and (form != "alone" or len(members) == 1)
 
 
 def _of_message(message: Mapping[str, Any]) -> str | None:

@@ -30,6 +30,7 @@ from streamweld.history.read.common import (
     unknown_role,
     with_inner_members,
 )
+from streamweld.history.read.gemini_contents import as_part, is_content
 
 if TYPE_CHECKING:
     from streamweld.history.model import Origin, Part, Path
@@ -56,15 +57,26 @@ def _either(raw: Json, camel: str, snake: str) -> Any:
 
 
 def read_system(raw: Any) -> list[Turn]:
-    """Return the turn for `systemInstruction`: a content object, its parts, or a string."""
+    """Return the turn for `systemInstruction`: a content object. google-genai also accepts texts and parts, alone or
+    in a list.
+    """
     path: Path = ("systemInstruction",)
-    origin = new_origin(DIALECT, path, raw, _CONTENT)
     if isinstance(raw, str):
+        origin = new_origin(DIALECT, path, raw, _CONTENT)
+        origin.stale = True  # the API requires a content
         return [Turn("system", (Text(*locate(origin, path), text=raw),), origin, top=True)]
-    content: Json = {"parts": raw} if isinstance(raw, list) else as_mapping(raw, path)
-    parts = as_list(content.get("parts"), path)
-    read_parts = [_part(as_mapping(p, path), origin, (*path, "parts", n), None) for n, p in enumerate(parts)]
-    return [Turn("system", tuple(read_parts), origin, top=True)]
+    given: list[tuple[Any, Path]]
+    if isinstance(raw, list | tuple):
+        given = [(as_part(part), (*path, n)) for n, part in enumerate(as_list(raw, path))]
+    elif not is_content(as_mapping(raw, path)):
+        given = [(as_part(raw), path)]
+    else:
+        given = [(part, (*path, "parts", n)) for n, part in enumerate(as_list(raw.get("parts"), path))]
+    formed = isinstance(raw, list | tuple) or not is_content(raw)
+    origin = new_origin(DIALECT, path, None if formed else raw, _CONTENT)
+    origin.stale = formed
+    parts = [_part(as_mapping(part, at), origin, at, None) for part, at in given]
+    return [Turn("system", tuple(parts), origin, top=True)]
 
 
 def read(raw: Any, path: Path, issuer: str | None = None) -> list[Turn]:
@@ -166,7 +178,7 @@ def _with_media(answer: Json, path: Path) -> dict[str, Any]:
         part = _part(as_mapping(raw, at), within, at, None)
         if isinstance(part, Media) and part.data is None:
             # A file of Gemini's Files API. Clients of other providers would try to download the file and fail, because
-            # this requires the user's Gemini key.
+            # the download requires the user's Gemini key.
             part = Opaque(*locate(within, at, raw), kind="fileData", dialect=DIALECT)
         parts.append(part)
     kept = [part for part in parts if isinstance(part, Text | Media | Opaque)]

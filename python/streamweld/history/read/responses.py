@@ -183,7 +183,7 @@ def _reasoning(item: Json, path: Path, issuer: str | None) -> Reasoning:
     summary = [as_mapping(piece, path) for piece in as_list(item.get("summary"), path)]
     content = [as_mapping(piece, path) for piece in as_list(item.get("content"), path)]
     pieces = [(f"summary/{n}", piece, _TEXT) for n, piece in enumerate(summary)]
-    both = bool(summary) and bool(content)  # if an item has both, the part contains only the summary
+    both = bool(summary) and bool(content)  # if an item has a summary and content, the part contains only the summary
     pieces += [] if both else [(f"content/{n}", piece, _TEXT) for n, piece in enumerate(content)]
     return Reasoning(
         *with_inner_members(locate(origin, path, item, _SUMMARY if both else _REASONING), *pieces),

@@ -1,4 +1,4 @@
-"""Rebuild a response that was received as AI SDK stream parts, as a UIMessage or as ModelMessages."""
+"""Convert a response that was received as AI SDK stream parts to a UIMessage or to ModelMessages."""
 
 from __future__ import annotations
 

@@ -93,7 +93,9 @@ def _options(part: Reasoning | Call, encrypted: str | None, issuer: str | None) 
 
 
 def _merged(head: dict[str, Any], beyond: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part with its other members. Its provider options keep the metadata that was written."""
+    """Return the written part with the members for which the model has no field. In the provider options, the written
+    metadata takes precedence.
+    """
     options = members_of(beyond.get("providerOptions"))
     if not options:
         return {**head, **beyond}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from streamweld.history.citations import for_anthropic
 from streamweld.history.media_types import text_of
 from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text
 from streamweld.history.write.common import Writer, result_content
@@ -46,6 +47,8 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
 def _content(parts: Sequence[Part], writer: Writer, whole: Any = None) -> Any:
     if whole is not None:
         return whole
+    if not writer.rewrites_all and any(part.extra for part in parts):
+        parts = [for_anthropic(part) for part in parts]
     only = parts[0] if len(parts) == 1 else None
     if (
         isinstance(only, Text)
@@ -95,7 +98,8 @@ def _result(part: Result, writer: Writer) -> dict[str, Any]:
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": part.call_id}
     given = result_content(part)
     if not isinstance(given, str):
-        block["content"] = [inner.raw if isinstance(inner, Opaque) else _block(inner, writer) for inner in given]
+        inner_parts = [for_anthropic(inner) if inner.extra else inner for inner in given]
+        block["content"] = [inner.raw if isinstance(inner, Opaque) else _block(inner, writer) for inner in inner_parts]
     elif given:
         block["content"] = given
     if part.is_error:

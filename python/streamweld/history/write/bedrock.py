@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from streamweld.history.citations import for_bedrock
 from streamweld.history.media_types import short_form
 from streamweld.history.model import (
     CACHE_POINT,
@@ -80,8 +81,13 @@ def _blocks(parts: Sequence[Part], writer: Writer) -> list[Any]:
 def _block(part: Part, writer: Writer) -> Any:
     if not writer.rewrites_all and (own := writer.reusable_block(part)) is not None:
         return own
+    part, shared = for_bedrock(part) if part.extra else (part, {})
     beyond = writer.extra_members(part) if part.extra else None
     block = _made(part, writer)
+    if shared and isinstance(part, Text):
+        return {"citationsContent": {"content": [block], **shared}}
+    if shared:
+        block = {"document": {**block["document"], **shared}}
     inside = beyond and writer.own(part) and not isinstance(part, Opaque)  # a cache point is a separate block
     return {**block, **beyond} if beyond and inside else block
 
@@ -149,4 +155,6 @@ def _media(part: Media, writer: Writer) -> dict[str, Any]:
     name = re.sub(r"\s+", " ", name).strip()[: fact.get("max")] or "document"
     if name != part.filename and (part.filename or writer.own(part)):
         writer.context.edit("document_name", part.path, f"changed the document name {part.filename!r} to {name!r}")
-    return {"document": {"format": given["format"], "name": name, "source": given["source"]}}
+    text = members_of(members_of(members_of(part.raw).get("document")).get("source")).get("text")
+    source = {"text": text} if writer.own(part) and isinstance(text, str) else given["source"]
+    return {"document": {"format": given["format"], "name": name, "source": source}}

@@ -94,7 +94,7 @@ def _message(turn: Turn, writer: Writer) -> dict[str, Any]:
     if details:
         message[DETAILS] = details
         for part in thoughts:
-            writer.lose_proof(part, *detailed_proof(part))
+            writer.lose_proof(part, "item_id", *detailed_proof(part))
             if part.touched or not writer.own(part):
                 writer.lose_extra_members(part)
     elif thoughts:
@@ -163,10 +163,10 @@ def _thinking(part: Reasoning, writer: Writer) -> Any:
     if part.item_id:
         writer.context.lose("item_id", part.path, "the target has no member for it in this reasoning", part.item_id)
     if part.kind == "redacted" or (part.encrypted and not part.text):
-        writer.lose_proof(part, "encrypted")
+        writer.lose_proof(part, "encrypted", "item_id")
         block = {"type": "redacted_thinking", "data": part.encrypted or ""}
     else:
-        writer.lose_proof(part, "signature")
+        writer.lose_proof(part, "signature", "item_id")
         block = {"type": "thinking", "thinking": part.text, "signature": part.signature or ""}
     return block | writer.extra_members(part)
 

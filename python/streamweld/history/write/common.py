@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._json import pair_escapes
+from streamweld.history.chat_reasoning import DETAILS, REASONING_ITEMS
 from streamweld.history.model import (
     MISSING,
     Media,
@@ -168,7 +169,7 @@ class Writer:
     def arguments_object(self, call: Call) -> dict[str, Any] | None:
         """Return the arguments as an object, or None if they are not a JSON object.
 
-        Records repeated keys as a loss, and lone surrogates that are written as escapes as an edit.
+        Records a loss for repeated keys, and an edit for lone surrogates that are written as escapes.
         """
         value, text = arguments_object(call), call.arguments
         # Most argument texts have exactly one colon per key. Only argument texts with more colons have to be checked
@@ -182,8 +183,11 @@ class Writer:
         return value
 
     def lose_proof(self, part: Reasoning, *written: str) -> None:
-        """Record the signature and the encrypted content of reasoning as losses, unless they are written."""
-        for name, value in (("signature", part.signature), ("encrypted", part.encrypted)):
+        """Record the signature, the encrypted content, and the id in a Chat message, of reasoning as losses, unless
+        they are written. The id of a Responses item has no meaning for another server.
+        """
+        item_id = part.item_id if part.member in (DETAILS, REASONING_ITEMS) else None
+        for name, value in (("signature", part.signature), ("encrypted", part.encrypted), ("item_id", item_id)):
             if value and name not in written:
                 self.context.lose(name, part.path, "the target has no member for it in reasoning of this form", value)
 

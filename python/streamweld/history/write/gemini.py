@@ -1,7 +1,7 @@
 """Write Gemini contents.
 
-Every function response contains the name of its function. Gemini pairs function responses that have no id with the
-calls by order.
+Every function response contains the name of its function. Gemini pairs function responses without an id with the calls
+in order.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
             at += 1
             whole = writer.reusable_message(turn.parts)
             if whole is None:
+                if turn.origin is not None and turn.origin.stale and turn.origin.dialect == writer.dialect:
+                    writer.context.edit("message_form", turn.path, "wrote the text as an object with parts")
                 whole = {
                     "parts": [_part(part, writer, None) for part in turn.parts],
                     **writer.message_members(turn, turn.parts),
@@ -106,7 +108,7 @@ def _parts(parts: Sequence[Part], writer: Writer, names: OpenCalls[str]) -> list
 
 
 def _nested(result: Result, writer: Writer) -> list[Media]:
-    """Return the media of a result that the response of the function can contain, which requires Gemini 3.
+    """Return the media of a result that the function response can contain. Only Gemini 3 and newer accept media there.
 
     https://ai.google.dev/gemini-api/docs/function-calling (multimodal function responses)
     """

@@ -87,7 +87,9 @@ class _Completer:
         self.times: dict[str, int] = {}  # number of generated ids, by content
 
     def __call__(self, item: Any, first: Part) -> Any:
-        """Return the item with all required members, or the item itself if none is missing. `first`: its first part."""
+        """Return the item with all required members, or the item itself if none is missing. `first`: the first part of
+        the item.
+        """
         if not _is_replayed(item):
             return self._with_images(item, first)
         given, kind = dict(item), item.get("type") or "message"

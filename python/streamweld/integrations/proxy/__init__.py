@@ -45,7 +45,7 @@ def create_app(config: ProxyConfig) -> Starlette:
     token in `config`.
 
     If the proxy is mounted in another application, only the lifespan of the outer application runs. Enter the proxy's
-    lifespan from the outer one: `async with proxy.router.lifespan_context(proxy) as state: yield state`.
+    lifespan from the outer lifespan: `async with proxy.router.lifespan_context(proxy) as state: yield state`.
 
     Raises:
         MissingExtra: if the packages of the extra `proxy` are not installed, or with `tracing` those of `otel`.

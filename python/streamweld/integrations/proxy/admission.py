@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["TOKEN_HEADER", "Admission", "admits_host_and_origin", "admits_token"]
 
 TOKEN_HEADER: Final = "x-streamweld-token"  # noqa: S105 (a name)
-"""The header for the token, for clients that send the upstream's key as their API key. It is never forwarded."""
+"""The header for the token, for clients that send the upstream's key as API key. The header is never forwarded."""
 
 _DEDICATED: Final = TOKEN_HEADER.encode()
 _SLOTS: Final = {name.encode(): prefix.encode() for name, prefix in load_proxy()["credentials"]["read"]}

@@ -48,7 +48,7 @@ async def send_refusal(send: Send, done: Exchange, refusal: Refusal, headers: Ma
 
 
 async def refuse(scope: Scope, send: Send, refusal: Refusal, metrics: Metrics) -> None:
-    """Refuse a request before its body is read. A refused request is counted and logged like any other."""
+    """Refuse a request before its body is read. A refused request is counted and logged like any other request."""
     path, _ = routes.request_path(scope["path"], scope.get("raw_path"), scope.get("root_path", ""))
     dialect = routes.dialect_of(path) if scope["method"] == "POST" else None
     done = Exchange(scope["method"], path, dialect, dialect)

@@ -125,7 +125,7 @@ def create_app(config: ProxyConfig) -> Starlette:
 
     middleware = [Middleware(Admission, admits_host_and_origin(config), metrics)]
     if config.allow_origins:
-        # Browsers send preflight requests without a token. They let a page read a response only if the response has
+        # Browsers send preflight requests without a token. Browsers let a page read a response only if the response has
         # these headers.
         middleware.append(
             Middleware(

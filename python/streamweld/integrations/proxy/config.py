@@ -71,7 +71,7 @@ class ProxyConfig:
     """
 
     text_call_families: tuple[str, ...] = ()
-    """The notations to recognize, as in `Policy.text_call_families`. Empty: those of `policy`."""
+    """The notations to recognize, as in `Policy.text_call_families`. Empty: the notations of `policy`."""
 
     gateway: str | None = None
     """The upstream's gateway profile in `streamweld.history`. Requests, including those in the upstream's dialect, are
@@ -101,13 +101,14 @@ class ProxyConfig:
     """True if a span is started for each request (OpenTelemetry, extra `otel`)."""
 
     token: str | None = field(default=None, repr=False)
-    """Token that clients must send as their API key or in the header `x-streamweld-token`. It is removed from requests
-    to the upstream. None: no token is required, which is only safe on addresses that other machines cannot reach.
+    """Token that clients must send as their API key or in the header `x-streamweld-token`. The token is removed from
+    requests to the upstream. None: no token is required, which is only safe on addresses that other machines cannot
+    reach.
     """
 
     allow_hosts: tuple[str, ...] = ()
-    """Host names by which requests may address the proxy, in addition to loopback names and the listening address. This
-    protects against DNS rebinding. `*.example.com` matches all names below `example.com`, `*` matches every name.
+    """Host names by which requests may address the proxy, in addition to loopback names and the listening address. The
+    check protects against DNS rebinding. `*.example.com` matches all names below `example.com`, `*` matches every name.
     """
 
     allow_origins: tuple[str, ...] = ()

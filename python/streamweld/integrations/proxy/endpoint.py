@@ -113,7 +113,8 @@ class Conversation:
             self._metrics.count(done)
             log(done)
             if self._span is not None:
-                word = str(done.status) if done.outcome == "upstream_error" else done.outcome  # as HTTP's `error.type`
+                # In the HTTP conventions, the value of `error.type` for an error status is also the status.
+                word = str(done.status) if done.outcome == "upstream_error" else done.outcome
                 fault = done.fault or (None if done.outcome in ("complete", "assumed") else word)
                 self._span.end(status=done.status, first=done.first_byte, fault=fault, response=self._response)
 

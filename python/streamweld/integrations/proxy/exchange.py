@@ -54,7 +54,7 @@ class Exchange:
     """
 
     request_id: str | None = None
-    """Request id that the upstream assigned, or the client's."""
+    """Request id that the upstream assigned, or the request id from the client."""
 
     events: int = 0
     bytes_in: int = 0

@@ -66,7 +66,7 @@ def _passing(headers: Iterable[tuple[str, str]], allowed: _Allowed) -> list[tupl
 
 
 def received(headers: Iterable[tuple[str, str]]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the headers of a request that may be forwarded, each once, and the names of dropped headers.
+    """Return the headers that may be forwarded from a request, each once, and the names of dropped headers.
 
     Only invalid or repeated informational headers (the list `informational`) are reported as dropped, by their name in
     that list. Headers that are not in the allow-list are dropped without a report.
@@ -119,7 +119,7 @@ def via(given: Iterable[str], pseudonym: str) -> str:
 def forwarded_headers(given: Mapping[str, str]) -> dict[str, str]:
     """Select the headers for a request that is forwarded without conversion.
 
-    `headers`: those that `received` returned.
+    `headers`: the headers that `received` returned.
     """
     return {**given, "accept-encoding": "identity"}
 
@@ -149,7 +149,7 @@ def answered(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the response headers that may be forwarded.
 
     Headers for the length and encoding of the body are omitted. Repeated headers are joined. Without the proxy, a
-    client would combine them in the same way (RFC 9110, section 5.3).
+    client would combine repeated headers in the same way (RFC 9110, section 5.3).
     """
     made: dict[str, str] = {}
     for name, value in _passing(headers, _RESPONSE):
@@ -159,5 +159,5 @@ def answered(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def of_stream(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers for a stream. `headers`: those that `answered` returned."""
+    """Return the headers for a stream. `headers`: the headers that `answered` returned."""
     return {**headers, **STREAM}

@@ -1,6 +1,6 @@
 """Parse a request body once, and return the body for the upstream and the facts needed to handle the response.
 
-This is a pure function of the body, so a large body can be processed in a worker thread.
+The work has no side effects, so a large body can be processed in a worker thread.
 """
 
 from __future__ import annotations

@@ -133,8 +133,8 @@ def target_of(upstream: str, path: str, query: str = "") -> str:
 def is_stream(dialect: str, request: object, path: str, query: str) -> bool:
     """Return True if a request asks for an event stream.
 
-    In the Gemini API, this depends on the path and the query: without `alt=sse`, the response is an array, which passes
-    through unchanged.
+    In the Gemini API, the path and the query determine the form of the response: without `alt=sse`, the response is an
+    array, which passes through unchanged.
     """
     if dialect == "gemini":
         return path.endswith(":streamGenerateContent") and "sse" in parse_qs(query).get("alt", ())

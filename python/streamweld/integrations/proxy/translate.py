@@ -17,6 +17,7 @@ from streamweld.history.conversion import tool_names
 from streamweld.integrations.proxy.json_values import list_of, object_of
 from streamweld.integrations.proxy.refusals import Refusal
 from streamweld.requests import RequestPolicy
+from streamweld.requests.tables import gateway_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -94,7 +95,8 @@ def _translated(request: Mapping[str, Any], source: ProxyDialect, config: ProxyC
         payload = {name: value for name, value in payload.items() if name not in ("stream", "stream_options")}
         if stream and to != "gemini":
             payload["stream"] = True
-            if profile.target == "openai-chat":
+            lacks = gateway_facts(profile.name, profile.target).get("lacks", ())
+            if profile.target == "openai-chat" and "include_usage" not in lacks:
                 payload["stream_options"] = {"include_usage": True}
     requested = object_of(request.get("stream_options")).get("include_usage") is True
     return Translated(

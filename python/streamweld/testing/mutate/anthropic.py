@@ -193,7 +193,7 @@ def a_block_for_every_fragment(rng: Random, stream: Stream) -> Stream | None:
         return None
     counts = rng.random() < 0.5  # otherwise, all blocks of a call have the index of the first
     frames: list[Frame] = []
-    opened: dict[int, tuple[Frame, bool]] = {}  # the start of the open block, and whether it has a fragment
+    opened: dict[int, tuple[Frame, bool]] = {}  # the start of the open block, and whether the block has a fragment
     index = -1
     for frame in stream.frames:
         data = clone(frame.data)

@@ -30,7 +30,7 @@ def of_kind(stream: Stream, frame: Frame, kind: type) -> bool:
 
 
 def place_of(stream: Stream, role: str) -> int:
-    """Return the position of the first frame with that role, or of the last frame if none has it."""
+    """Return the position of the first frame with this role, or of the last frame if no frame has this role."""
     return next((at for at, frame in enumerate(stream.frames) if frame.role == role), len(stream.frames) - 1)
 
 

@@ -22,7 +22,7 @@ __all__ = ["ASPECTS", "OPERATORS", "Aspect", "Operator", "changed", "clone", "in
 Aspect: TypeAlias = Literal["calls", "items", "texts", "usage", "finish", "envelope", "ending", "framing"]
 ASPECTS: tuple[Aspect, ...] = ("calls", "items", "texts", "usage", "finish", "envelope", "ending", "framing")
 """The aspects of a stream that operators change, in the order in which a chain applies them. A chain has at most one
-operator of each."""
+operator for each aspect."""
 
 ALL: tuple[Dialect, ...] = ("chat", "responses", "anthropic", "gemini", "ai-sdk-parts", "ai-sdk-ui")
 
@@ -36,7 +36,8 @@ class Operator:
         about: a one-sentence description.
         dialects: the dialects that the operator applies to.
         aspect: the aspect of the stream that the operator changes.
-        effect: what it changes in the contents that a correct reader finds: `nothing`, `calls`, `ids`, `truncated`, …
+        effect: what the operator changes in the contents that a correct reader finds: `nothing`, `calls`, `ids`,
+            `truncated`, …
         opaque: True if the contents that remain after a truncation cannot be derived from the frames.
         certain: False if the bytes do not determine the correct result. A reader may then return another result if it
             reports the ambiguity.

@@ -37,7 +37,7 @@ const MIRRORED: usize = 64;
 pub enum CallComparison {
     Repeated,
     Own,
-    /// The call does not repeat another call, but may be a part of another call.
+    /// The comparison does not show whether the call is a repetition or a separate call.
     Unclear,
 }
 /// Indexes below this value are looked up without hashing.
@@ -176,7 +176,7 @@ pub struct Choice {
     /// R3c3: for each position in a list of several fragments, the call that the last fragment at this position
     /// belonged to.
     pub multi: LazyBox<Map<u32, usize>>,
-    /// R1d, R3a3: the complete calls whose id or index now refers to a later call. Each entry contains that id or
+    /// R1d, R3a3: the complete calls whose id or index now refers to a later call. Each entry contains the lost id or
     /// index, and the name and canonical arguments of the complete call.
     pub payloads: LazyBox<Set<(DisplacedKey, String, String)>>,
     open_json: LazyBox<OpenCalls>,
@@ -202,8 +202,8 @@ pub struct Choice {
     /// called.
     #[allow(clippy::box_collection)] // boxed because few choices need it
     owners: Option<Box<HashMap<Id, BTreeSet<usize>>>>,
-    /// Calls that have changed since the last complete message that omitted them. Empty until the first complete
-    /// message arrives.
+    /// Calls that have changed since the last complete message that omitted them. The set is empty until the first
+    /// complete message arrives.
     pub changed: BTreeSet<usize>,
     pub message_seen: bool,
     /// The final event of at least one call has been emitted.
@@ -380,8 +380,8 @@ impl Choice {
         }
     }
 
-    /// R3c2: returns the last addressed call if it is unfinished and of the given type. If it is not, returns the call
-    /// of this type that was added last to the open calls.
+    /// R3c2: returns the last addressed call if it is unfinished and of the given type. Otherwise, returns the call of
+    /// this type that was last added to the open calls.
     pub fn latest_unfinished(&self, custom: bool) -> Option<usize> {
         let latest = self.latest.and_then(|slot| self.get(slot));
         let open = |call: &&Call| call.custom == custom && !call.is_complete() && !call.dropped;
@@ -424,7 +424,7 @@ impl Choice {
 
     /// Compares a call that arrived outside a delta's `tool_calls` with the last calls of the choice. A call whose
     /// arguments are only the beginning of another call's arguments counts as a repetition, because some gateways
-    /// repeat outside `tool_calls` the arguments that they have sent so far.
+    /// repeat, outside `tool_calls`, the arguments sent so far.
     pub fn compare(&mut self, id: Option<&str>, name: &str, arguments: &[u8]) -> CallComparison {
         let whole = is_whole(arguments);
         let count = self.calls.len();
@@ -591,7 +591,7 @@ impl Choice {
 
     /// Returns the calls that are not dropped, in their final order. The calls are sorted by index if each call has
     /// exactly one index, no two calls share an index, no index moved between calls, and no call came from
-    /// `function_call`. If not, the calls are in order of creation.
+    /// `function_call`. Otherwise, the calls are in order of creation.
     pub fn in_order(&self) -> Vec<usize> {
         let mut slots = self.live();
         let index = |slot: usize| {
@@ -633,7 +633,7 @@ fn is_more_than_a_guess(call: &Call) -> bool {
     call.outcome.is_some() || !call.name.is_empty() || !call.is_empty()
 }
 
-/// Stores unmodeled members that no other event can contain. The `Finished` event of the choice contains them.
+/// Stores unmodeled members that no other event can contain. The `Finished` event of the choice contains these members.
 pub fn leave(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, metadata: &str) -> ParseResult {
     let more = choice.metadata.add(metadata);
     ctx.spend_growth(more)

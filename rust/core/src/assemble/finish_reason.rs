@@ -1,6 +1,6 @@
-//! Chooses among several finish reasons of a choice, and makes the chosen one consistent with the choice's calls.
+//! Chooses among several finish reasons of a choice, and makes the chosen reason consistent with the choice's calls.
 //!
-//! `model/finish_words` maps the finish reasons of each dialect to those used here.
+//! `model/finish_words` maps the finish reasons of each dialect to the finish reasons used here.
 
 use crate::assemble::choice::Choice;
 use crate::assemble::choice::FinishState;

@@ -150,7 +150,7 @@ impl Assembler {
         add_arguments(&mut ctx, choice, item, &text, address.index)
     }
 
-    /// Marks the call at this address as possibly incomplete, because a member that was not read may contain its
+    /// Marks the call at this address as possibly incomplete, because a member that was not read may contain the call's
     /// arguments.
     pub fn call_misses_arguments(&mut self, choice: i32, address: Address<'_>) {
         let Some(choice) = self.choices.turn_to(choice) else {

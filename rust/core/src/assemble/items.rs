@@ -362,8 +362,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Closes an item with all of its parts or its call. If `kind` is missing, closes the open item at the address,
-    /// whatever its kind is.
+    /// Closes an item with all of its parts or its call. If `kind` is missing, closes the open item of any kind at the
+    /// address.
     pub fn item_closed(
         &mut self,
         out: &mut Output<'_>,

@@ -24,7 +24,7 @@ use crate::model::spec::Code;
 
 const LOST: &[u8] = b"{\"";
 
-/// Returns the arguments with the beginning that they lack, or `None` if more than `{"` may be missing.
+/// Returns the arguments with the missing beginning restored, or `None` if more than `{"` may be missing.
 pub fn with_beginning(call: &Call, tools: &Tools) -> Option<Vec<u8>> {
     let text = &call.text;
     let is_closed =

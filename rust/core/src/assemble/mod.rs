@@ -132,7 +132,7 @@ impl Assembler {
             }
         };
         let choice = self.choices.turn(position);
-        // Cannot fail, because the choice was just found or inserted.
+        // The lookup cannot fail, because the choice was just found or inserted.
         let choice = choice.ok_or_else(|| Fault::new(Class::Internal, "internal"))?;
         Ok(ChoiceContext { choice, ctx })
     }
@@ -323,8 +323,8 @@ impl Assembler {
         })
     }
 
-    /// Turns the open text part into reasoning: the text part closes with empty text, and its text is emitted as
-    /// reasoning.
+    /// Turns the open text part into reasoning: the text part closes with empty text, and the text that it contained is
+    /// emitted as reasoning.
     pub fn retype_text(&mut self, out: &mut Output<'_>, index: i32) -> ParseResult {
         if self.over {
             return Ok(());
@@ -495,8 +495,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Records that the response is complete if the input ends here. Gemini streams need this, because Gemini has no
-    /// terminal marker.
+    /// Records that the response is complete if the input ends here. Gemini streams need this method, because Gemini
+    /// has no terminal marker.
     pub fn mark_valid_end(&mut self) {
         if self.end_on_wire != EndOnWire::BrokenOff {
             self.end_on_wire = EndOnWire::Whole;
@@ -512,7 +512,8 @@ impl Assembler {
 
     // The end
 
-    /// Stores unmodeled members that no other event can contain. The `Finished` event of the choice contains them.
+    /// Stores unmodeled members that no other event can contain. The `Finished` event of the choice contains these
+    /// members.
     pub fn choice_metadata(
         &mut self,
         out: &mut Output<'_>,

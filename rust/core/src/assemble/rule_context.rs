@@ -1,5 +1,5 @@
 //! `Shared` is the state that all choices of one stream share: settings, counters for the limits, and call ids in use.
-//! `RuleContext` combines it with the output, because every rule uses both.
+//! `RuleContext` combines `Shared` with the output, because every rule uses both.
 //!
 //! The counters enforce the limits on calls, parts, arguments and text.
 
@@ -51,10 +51,10 @@ pub struct Shared {
     next_suffix: LazyBox<Map<String, u64>>,
     /// Calls may lack an id in this dialect.
     pub ids_optional: bool,
-    /// Number of JSON documents so far. One payload may contain several.
+    /// Number of JSON documents so far. One payload may contain several documents.
     pub documents: u64,
-    /// The payload ordinal and document number of the last call fragment. `counted_at` contains those of the last token
-    /// counts.
+    /// The payload ordinal and document number of the last call fragment. `counted_at` contains the payload ordinal and
+    /// document number of the last token counts.
     pub called_at: (u64, u64),
     pub counted_at: Option<(u64, u64)>,
 }
@@ -76,7 +76,7 @@ impl RuleContext<'_, '_> {
         self.out.diagnose(code, Some(part), "")
     }
 
-    /// Returns the fault for this limit if the limit is on and `beyond` returns true for it.
+    /// Returns the fault for this limit if the limit is on and `beyond` returns true for its value.
     fn cap(&self, name: LimitName, beyond: impl Fn(u64) -> bool) -> ParseResult {
         match self.out.config.limits.value(name) {
             Some(limit) if beyond(limit) => Err(Fault::limit(name, limit)),
@@ -149,8 +149,8 @@ impl RuleContext<'_, '_> {
             )
     }
 
-    /// Counts `more` bytes of text, reasoning, refusal or metadata towards `max_text_bytes`. Called before the bytes
-    /// are stored.
+    /// Counts `more` bytes of text, reasoning, refusal or metadata towards `max_text_bytes`. This method is called
+    /// before the bytes are stored.
     #[inline]
     pub fn spend_text(&mut self, more: i64) -> ParseResult {
         let total = self.shared.text_bytes + more;
@@ -193,9 +193,10 @@ impl RuleContext<'_, '_> {
 }
 
 impl Shared {
-    /// Returns true if token counts arrived in a later document than the last call fragment. Such counts show that the
-    /// response is complete, because gateways count tokens at the end of a response. Counts in the same document as a
-    /// fragment do not show that the response is complete, because some gateways send counts in every chunk.
+    /// Returns true if token counts arrived in a later document than the last call fragment. Token counts after the
+    /// last call fragment show that the response is complete, because gateways count tokens at the end of a response.
+    /// Counts in the same document as a fragment do not show that the response is complete, because some gateways send
+    /// counts in every chunk.
     pub fn is_counted(&self) -> bool {
         self.counted_at.is_some_and(|at| at > self.called_at)
     }
@@ -229,8 +230,8 @@ impl Shared {
         self.ids_given.contains(identity) || self.settings.known_call_ids.contains(identity)
     }
 
-    /// Returns `wanted` if this id is free. If it is not, returns the first of `wanted__2`, `wanted__3` … that no call
-    /// has used, in this stream or in an earlier turn.
+    /// Returns `wanted` if this id is free. Otherwise, returns the first of `wanted__2`, `wanted__3` … that no call has
+    /// used, in this stream or in an earlier turn.
     ///
     /// `minted`: the id is not from the wire, so it is free only if the stream has not contained it.
     pub fn fresh_id(&mut self, wanted: String, minted: bool) -> String {

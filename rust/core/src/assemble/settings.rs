@@ -41,8 +41,8 @@ impl Tools {
         parameters.is_some_and(|parameters| !parameters.required.is_empty())
     }
 
-    /// Returns true if arguments with these names do not contradict what is known about the tool: the request has it,
-    /// no required parameter is missing, and it has a parameter of each name.
+    /// Returns true if arguments with these names do not contradict what is known about the tool: the request lists the
+    /// tool, no required parameter is missing, and each name is that of a parameter.
     pub fn allows(&self, tool: &str, names: &HashSet<String>) -> bool {
         let Some(parameters) = self.by_name.get(tool) else {
             return !self.is_known;

@@ -23,7 +23,8 @@ enum SnapshotPart<'a> {
     Call(&'a Call, i32),
 }
 
-/// Emits the closing event of every part of every choice. For a text part with an item id, its start event comes first.
+/// Emits the closing event of every part of every choice. For a text part with an item id, the start event is emitted
+/// before the closing event.
 pub fn emit_parts(
     shared: &Shared,
     choices: &[&Choice],

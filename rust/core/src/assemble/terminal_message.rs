@@ -1,5 +1,5 @@
-//! Applies a complete message to the streamed content of a choice. The message corrects and completes the content; it
-//! is not appended to it.
+//! Applies a complete message to the streamed content of a choice. The message corrects and completes the content; the
+//! message is not appended to the content.
 //!
 //! If a gateway responds to a streaming request with a complete body, the message is the only content. Content that the
 //! message omits is kept. If the message differs from the streamed content, the message takes precedence. However,
@@ -87,7 +87,7 @@ fn calls(
     choice.list_owners();
     let count = choice.calls.len();
     // For a message with n calls, at most n streamed calls are examined, so that a stream with many messages does not
-    // scan all calls for each of them.
+    // scan all calls for each message.
     let streamed = choice.calls.iter().filter(|call| was_streamed(call));
     let streamed = streamed.take(fragments.len()).map(|call| call.slot);
     let streamed: Vec<usize> = streamed.collect();
@@ -199,8 +199,8 @@ fn named(
     })
 }
 
-/// Returns the streamed call that a call in the message repeats, if `named` returned none. This is the call that has the
-/// id as an alias. If no call has that alias, it is the call at the same position.
+/// Returns the streamed call that a call in the message repeats, if `named` returned none. Returns the call that has
+/// the id as an alias. If no call has this alias, returns the call at the same position.
 fn find(
     choice: &mut Choice,
     incoming: &Incoming<'_>,

@@ -1,7 +1,7 @@
 //! Collects the anomalies in one payload: members of an undocumented type, and lone surrogates.
 //!
-//! A decoder records anomalies while it reads the payload, and reports them after it has classified the payload. The
-//! code is the same for every dialect.
+//! A decoder records anomalies while it reads the payload, and reports them after it has classified the payload. Every
+//! dialect uses this module.
 
 use crate::dialect::decode_context;
 use crate::dialect::decode_context::DecodeContext;

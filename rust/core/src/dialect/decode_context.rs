@@ -1,5 +1,5 @@
-//! Types that all decoders share: the destination of wire deltas, and a payload with its context. The code is the same
-//! for every dialect.
+//! Types that all decoders share: the destination of wire deltas, and a payload with its context. Every dialect uses
+//! this module.
 
 use crate::assemble::Assembler;
 use crate::dialect::payload::LocatedPayload;
@@ -25,8 +25,8 @@ pub(crate) struct DecodeContext<'w, 'o> {
 pub(crate) struct Payload<'a> {
     pub(crate) text: &'a str,
     pub(crate) event: Option<&'a str>,
-    /// True if the payload follows a broken document. In such a payload, only text, finish reasons, usage, and errors
-    /// are decoded.
+    /// True if the payload follows a broken document. In a payload that follows a broken document, only text, finish
+    /// reasons, usage, and errors are decoded.
     pub(crate) tail: bool,
     /// Byte offset of `text` in the original payload after trimming.
     pub(crate) start: usize,

@@ -387,7 +387,7 @@ impl Condition {
 /// usually concern the same member.
 struct ConditionReader<'o, 'a> {
     object: &'o Object<'a>,
-    /// The member that was looked up last. The fields `raw` and `word` contain its value.
+    /// The member that was looked up last. The fields `raw` and `word` contain the value of this member.
     member: Option<&'static str>,
     raw: Option<Raw<'a>>,
     word: Option<Cow<'a, str>>,
@@ -432,7 +432,8 @@ impl<'o, 'a> ConditionReader<'o, 'a> {
     }
 }
 
-/// Returns true if the word equals `expected`, or begins with it if `expected` ends with `*`.
+/// Returns true if the word equals `expected`, or if `expected` ends with `*` and the word begins with the text before
+/// the `*`.
 fn is_word(word: &str, expected: &str) -> bool {
     match expected.strip_suffix('*') {
         Some(begin) => word.starts_with(begin),

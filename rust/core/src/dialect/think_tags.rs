@@ -1,9 +1,9 @@
 //! Splits text with inline `<think>` tags into reasoning and visible text as it arrives.
 //!
 //! The module is used only if `inline_reasoning` is set. A tag may be split across deltas. A `</think>` before any
-//! other tag is an orphan. In this case, the prompt template contained the opening tag, so all text before the orphan
-//! is reasoning. A block is dropped if it repeats the text of a separate reasoning field. Whitespace at both ends is
-//! ignored in this comparison.
+//! other tag is an orphan. If there is an orphan, the prompt template contained the opening tag, so all text before the
+//! orphan is reasoning. A block is dropped if it repeats the text of a separate reasoning field. Whitespace at both
+//! ends is ignored in this comparison.
 
 use crate::json::Text;
 use std::collections::VecDeque;
@@ -155,7 +155,7 @@ fn partial(text: &str) -> usize {
     if begins { end.len() } else { 0 }
 }
 
-/// Splits a complete text. Returns its reasoning and its visible text.
+/// Splits a complete text. Returns the reasoning and the visible text.
 pub(crate) fn split_whole(text: &str) -> (String, String) {
     let (mut thought, mut shown) = (String::new(), String::new());
     let mut remaining = text;

@@ -1,6 +1,7 @@
 //! Recognizes members that may contain the arguments of a call under a name that no gateway is known to use.
 //!
-//! A call with such a member and no other arguments is not treated as a call of a tool that takes no arguments.
+//! A call that has only a member of this kind, and no other arguments, is not treated as a call to a tool that takes no
+//! arguments.
 
 use crate::dialect::think_tags::is_white;
 use crate::dialect::upstream_error::is_empty_value;

@@ -1,5 +1,5 @@
-//! Extracts the code, type, and message from an error of any shape that a gateway sends inside a stream. The code is
-//! the same for every dialect.
+//! Extracts the code, type, and message from an error of any shape that a gateway sends inside a stream. Every dialect
+//! uses this module.
 
 use crate::dialect::think_tags::is_white;
 use crate::json::Kind;
@@ -278,7 +278,7 @@ fn states_success(own: &[Member<'_>]) -> bool {
     names.filter_map(|name| find(own, name)).any(is_word)
 }
 
-/// Returns true if an object without members of its dialect has a known error shape. The known shapes are a
+/// Returns true if an object without members of the stream's dialect has a known error shape. The known shapes are a
 /// gateway-specific error member, a flag that indicates failure, and an error status with a message.
 pub(crate) fn reports_failure(own: &[Member<'_>]) -> bool {
     let has_value = |name: &&str| find(own, name).is_some_and(|raw| !is_empty_value(raw));
@@ -314,8 +314,8 @@ pub(crate) fn reports_failure(own: &[Member<'_>]) -> bool {
 /// Members that may contain an error message, in an object that does not look like an error otherwise.
 const BARE_WORDS: [&str; 4] = ["message", "msg", "errmsg", "err_msg"];
 
-/// Returns true if an object without members of its dialect has a message, has no type, and does not report success. An
-/// object in this form is an error if it is the last object of the response.
+/// Returns true if an object without members of the stream's dialect has a message, has no type, and does not report
+/// success. An object in this form is an error if it is the last object of the response.
 pub(crate) fn states_message(own: &[Member<'_>]) -> bool {
     let is_words = |raw| string(raw).is_some_and(|words| !words.trim_matches(is_white).is_empty());
     let words = BARE_WORDS.iter().filter_map(|name| find(own, name));

@@ -2,7 +2,7 @@
 //! incomplete response ends with an `error` event, after which nothing follows.
 //!
 //! If the source is also a Messages stream, content that streamweld's events cannot represent is copied as sent.
-//! Examples are server tool results, citations, unknown blocks, and unknown members of the message.
+//! Examples of this content are server tool results, citations, unknown blocks, and unknown members of the message.
 //!
 //! The usage and the stop reason are written in `message_delta`, because they are not known before the end of the
 //! stream. Anthropic's own clients merge `message_delta` into the message.

@@ -50,7 +50,7 @@ enum PartKind {
 /// Writes one response, including all its candidates.
 #[derive(Debug, Default)]
 pub(crate) struct Gemini {
-    /// Members at the end of every chunk, with a leading comma. Created when the first chunk is written.
+    /// Members at the end of every chunk, with a leading comma. The text is created when the first chunk is written.
     tail: Option<String>,
     /// Candidates in order of first appearance.
     candidates: List<Candidate>,
@@ -79,7 +79,7 @@ impl Numbered for Candidate {
 impl Encoder for Gemini {
     fn event(&mut self, context: &mut EncodeContext, event: &Event<'_>) {
         context.note(event);
-        // Metadata of calls and reasoning that originally came from Gemini can be written unchanged.
+        // For calls and reasoning, metadata that originally came from Gemini can be written unchanged.
         if !matches!(event, Event::ToolCall { .. } | Event::ReasoningDone { .. }) {
             context.losses.metadata_of(event);
         }
@@ -392,7 +392,7 @@ impl Gemini {
 }
 
 /// Returns the usage object. If the source has this dialect and clients read all names in its usage object, that object
-/// is copied. Otherwise, the object is built from the token counts.
+/// is copied. If the source has another dialect, the object is built from the token counts.
 fn usage(context: &mut EncodeContext, counts: &Counts) -> String {
     let mut to = Writer::default();
     if let Some(sent) = &context.answer.own_usage {

@@ -15,7 +15,7 @@ use crate::encode::ai_sdk::parts;
 use crate::encode::ai_sdk::ui;
 use crate::encode::common::encoder::Encoder;
 
-/// Returns the encoder for a target, or `None` if there is no encoder for it.
+/// Returns the encoder for a target, or `None` if the target is unknown.
 pub(crate) fn encoder(target: &str) -> Option<Box<dyn Encoder>> {
     Some(match target {
         "chat" => Box::new(chat::Chat::default()),

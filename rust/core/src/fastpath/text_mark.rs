@@ -1,8 +1,8 @@
 //! Computes hashes of texts, which are called marks. Equal texts have equal marks, and different texts almost certainly
 //! have different marks.
 //!
-//! Marks are not collision-resistant against an attacker. An attacker gains nothing from a collision, because it only
-//! has the effect of a repeated text, which the sender of a stream can send anyway.
+//! Marks are not collision-resistant against an attacker. An attacker gains nothing from a collision, because a
+//! collision only has the effect of a repeated text, which the sender of a stream can send anyway.
 
 use std::hash::DefaultHasher;
 use std::hash::Hash;
@@ -103,7 +103,7 @@ const fn within(length: u32) -> [u64; 2] {
     [mask as u64, (mask >> 64) as u64]
 }
 
-/// Hashes a piece that is shorter than the window. The length is stored in the last byte of the window, which such a
+/// Hashes a piece that is shorter than the window. The length is stored in the last byte of the window, which a short
 /// piece does not use.
 #[inline(always)]
 fn mark_in_window(window: &[u8; WINDOW], length: usize) -> u64 {
@@ -113,7 +113,7 @@ fn mark_in_window(window: &[u8; WINDOW], length: usize) -> u64 {
     fold(SEED ^ low & first, STEP ^ high)
 }
 
-/// Hashes a long piece, or a short one at the end of the input.
+/// Hashes a long piece, or a short piece at the end of the input.
 #[inline(never)]
 fn mark_of_other(piece: &[u8]) -> u64 {
     if piece.len() >= WINDOW {

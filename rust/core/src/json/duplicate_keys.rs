@@ -172,7 +172,7 @@ pub(crate) fn repeats(text: &str) -> Vec<Vec<PathStep<'_>>> {
     }
 }
 
-/// Records the key of a complete value. Returns true if its object already had that key.
+/// Records the key of a complete value. Returns true if the object already had that key.
 fn is_duplicate(level: &mut Level<'_>) -> bool {
     level.object && !level.keys.insert(level.key.clone())
 }

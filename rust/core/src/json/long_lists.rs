@@ -2,7 +2,7 @@
 //! payload.
 //!
 //! A decoded item takes far more memory than its text. For example, the item `1` in a list of tool calls takes only two
-//! bytes with its comma. The items are therefore counted before any item is decoded.
+//! bytes, including its comma. The items are therefore counted before any item is decoded.
 
 use crate::json::Kind;
 use crate::json::ScanError;

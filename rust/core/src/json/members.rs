@@ -393,8 +393,8 @@ pub(crate) fn string(raw: Raw<'_>) -> Option<Cow<'_, str>> {
     text(raw).map(|text| text.into_whole().0)
 }
 
-/// Returns the text of a string, or `None` if the value is not a string. Surrogate halves at its ends are stored
-/// separately.
+/// Returns the text of a string, or `None` if the value is not a string. Surrogate halves at the ends of the text are
+/// stored separately.
 pub(crate) fn text(raw: Raw<'_>) -> Option<Text<'_>> {
     match raw.kind {
         Kind::String => raw
@@ -456,7 +456,7 @@ mod tests {
         assert!(document("{\"a\":1}}", None).is_err());
     }
 
-    /// The places of the payload, of its member `l`, of the items in that list, and of their member `o`.
+    /// The four places: the payload, its member `l`, the items of the list in `l`, and the member `o` of these items.
     #[derive(Clone, Copy)]
     enum Here {
         Root,

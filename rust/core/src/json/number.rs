@@ -3,7 +3,7 @@
 //! The module determines whether an integer fits in 64 bits, and whether a float rounds to infinity. Both results are
 //! exact, so they agree with every parser that rounds correctly.
 
-/// 2^1024 - 2^970, the smallest number that rounds to infinity, because a tie rounds to the even neighbor.
+/// The smallest number that rounds to infinity is 2^1024 - 2^970, because a tie rounds to the even neighbor.
 const INFINITE_FROM: &[u8] = b"179769313486231580793728971405303415079934132710037826936173778980444968292764750946649017977587207096330286416692887910946555547851940402630657488671505820681908902000708383676273854845817711531764475730270069855571366959622842914819860834936475292719074168444365510704342711559699508093042880177904174497792";
 
 /// Once the exponent reaches this value, further digits are ignored.

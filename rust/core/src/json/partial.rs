@@ -98,7 +98,7 @@ impl Reader<'_> {
     }
 
     /// Keeps the string in which the text ends, but omits an incomplete escape at the end. `start`: the position at
-    /// which its content begins.
+    /// which the content of the string begins.
     fn open_string(&mut self, start: usize) {
         if self.key {
             return;
@@ -106,7 +106,7 @@ impl Reader<'_> {
         self.in_string = true;
         self.end = self.text.len();
         let mut at = start;
-        let mut high = None; // offset of the preceding escape, if it is a high surrogate
+        let mut high = None; // offset of the preceding escape, if that escape is a high surrogate
         while let Some(next) = memchr(b'\\', self.text.get(at..).unwrap_or_default()) {
             let escape = at + next;
             let before = high.take().filter(|_| next == 0);

@@ -10,7 +10,8 @@ use std::borrow::Cow;
 /// Replacement for an unpaired surrogate.
 const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 
-/// Text of one JSON string. Surrogate halves at its ends are stored separately, because a stream may split a pair.
+/// Text of one JSON string. Surrogate halves at the ends of the text are stored separately, because a stream may split
+/// a pair.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Text<'a> {
     pub body: Cow<'a, str>,
@@ -55,8 +56,8 @@ impl<'a> Text<'a> {
         self.lead_low.is_none() && self.tail_high.is_none() && !self.lone
     }
 
-    /// Converts the text to final text, to which no other text will be joined. Surrogate halves at its ends become
-    /// U+FFFD.
+    /// Converts the text to final text, to which no other text will be joined. Surrogate halves at the ends of the text
+    /// become U+FFFD.
     ///
     /// The returned flag is true if there was an unpaired surrogate.
     pub fn into_whole(self) -> (Cow<'a, str>, bool) {

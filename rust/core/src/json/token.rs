@@ -292,7 +292,7 @@ fn short_run(remaining: &[u8]) -> usize {
         if found != 0 {
             return (found.trailing_zeros() / 8) as usize;
         }
-        // The zero bytes above these four bytes are treated as special, so at least one special byte exists.
+        // The upper four bytes of the word are zero and count as special, so at least one special byte exists.
         let found = special(u64::from(u32::from_le_bytes(*tail)));
         return remaining.len() - 4 + (found.trailing_zeros() / 8) as usize;
     }

@@ -4,8 +4,8 @@ use crate::model::limits::Limits;
 use crate::model::policy::Policy;
 use std::sync::Arc;
 
-/// A tool of the request. `required` lists its required parameters; it is `None` if the caller supplied no schema.
-/// `properties` lists all parameters; it is `None` if the schema is unknown or allows other names.
+/// A tool of the request. `required` lists the tool's required parameters, or is `None` if the caller supplied no
+/// schema. `properties` lists all parameters, or is `None` if the schema is unknown or allows other names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tool {
     pub name: String,

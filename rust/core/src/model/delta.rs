@@ -83,14 +83,14 @@ pub enum ItemKind {
 pub struct Address<'a> {
     /// Id of a Responses output item, or of an AI SDK text or reasoning block.
     pub item_id: Option<&'a str>,
-    /// `call_id`, `tool_use` id or `toolCallId`.
+    /// The call id: `call_id`, the id of a `tool_use` block, or `toolCallId`.
     pub call_id: Option<&'a str>,
-    /// `output_index`, or the index of a content block.
+    /// The index of the item: `output_index`, or the index of a content block.
     pub index: Option<i64>,
-    /// `content_index` or `summary_index` inside the item.
+    /// The index inside the item: `content_index` or `summary_index`.
     pub sub: Option<i64>,
     /// Item id to report in events, if it differs from the id that links the deltas. The AI SDK numbers its blocks, and
-    /// sends the item id of the provider separately. The public id is not used to find the item.
+    /// sends the item id of the provider separately. This reported id is not used to find the item.
     pub public_id: Option<&'a str>,
 }
 
@@ -152,8 +152,8 @@ pub enum CallEnding {
     Whole,
     /// The call was cut off. The call is complete only if its arguments are complete JSON.
     Cut,
-    /// The call was still in progress. If the response ends with success, the call is complete. Otherwise, the call is
-    /// treated like `Cut`.
+    /// The call was still in progress. If the response ends with success, the call is complete. If the response does
+    /// not end with success, the call is treated like `Cut`.
     Open,
     /// As `Open`. Like `Open`, but if the response ends with success, the closing brace is added to the arguments.
     OpenObject,

@@ -255,7 +255,7 @@ impl DeltaKind {
 pub enum Parts<'a> {
     /// All deltas belong to this part.
     One(u32),
-    /// Each number is the part of the delta at the same position.
+    /// Each number is the part number of the delta at the same position.
     Each(&'a [u32]),
 }
 
@@ -339,8 +339,8 @@ impl Usage<'_> {
     }
 }
 
-/// The following attributes are facts about the received payloads that no event contains. Repair uses them to decide
-/// which payloads pass through unchanged.
+/// Facts about the received payloads that no event contains. Repair uses these facts to decide which payloads pass
+/// through unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireFact<'a> {
     /// The decoder starts to read this payload. `event` is the name of the server-sent event that contained the
@@ -434,8 +434,8 @@ pub trait Sink {
     /// Receives a fact that no event contains.
     fn record_fact(&mut self, _fact: WireFact<'_>) {}
 
-    /// Returns true if the sink uses the facts passed to `record_fact`. Otherwise, decoders do not check for misread
-    /// payloads.
+    /// Returns true if the sink uses the facts passed to `record_fact`. If the result is false, decoders do not check
+    /// for misread payloads.
     fn wants_wire_facts(&self) -> bool {
         false
     }

@@ -131,7 +131,7 @@ pub struct Facts {
     pub byte_offset: u64,
     pub event_ordinal: u64,
     pub event_type: Option<String>,
-    /// The first bytes of the payload. `RAW_HEAD` is their maximum number.
+    /// The first bytes of the payload. `RAW_HEAD` is the maximum number of these bytes.
     pub raw: Vec<u8>,
     /// True if `at` has set the byte offset and the ordinal.
     pub placed: bool,

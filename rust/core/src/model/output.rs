@@ -1,7 +1,7 @@
 //! Emits events and diagnostics, and returns a fault for each diagnostic that the policy raises.
 //!
 //! `Ledger` keeps the state between two reads, such as the stored diagnostics. `Output` borrows the ledger for one
-//! read. Faults that are created here have no byte offset or ordinal. The parser adds both.
+//! read. Faults that are created here have no byte offset or ordinal. The parser adds the offset and the ordinal.
 
 use crate::model::config::Config;
 use crate::model::event::DeltaKind;
@@ -56,7 +56,7 @@ impl Diagnostic {
 #[derive(Debug, Default)]
 pub struct Ledger {
     /// Byte offset of the current payload. The ordinal is the number of the payload in the stream. Diagnostics contain
-    /// both.
+    /// the offset and the ordinal.
     pub offset: u64,
     pub ordinal: u64,
     /// True if a fault will follow, so that later diagnostics are recorded instead of raised.
@@ -90,19 +90,20 @@ impl Ledger {
 /// A stage between the assembler and the sink that can hold back and change events. The stage detects tool calls in
 /// text, and exists only if the policy enables this detection.
 pub trait EventFilter {
-    /// Reads an event. Returns true if the event can be emitted unchanged. Otherwise, the caller passes the event to
-    /// the method `event`.
+    /// Reads an event. Returns true if the event can be emitted unchanged. If the result is false, the caller passes
+    /// the event to the method `event`.
     fn passes_unchanged(&mut self, event: &Event<'_>) -> bool;
 
     /// Filters an event for which `passes_unchanged` returned false. The method emits the events that replace this
     /// event through `out`.
     fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>);
 
-    /// Reads several consecutive deltas that `passes` accepted. Returns true if all of them can be emitted unchanged.
+    /// Reads several consecutive deltas that `passes` accepted. Returns true if all of these deltas can be emitted
+    /// unchanged.
     fn passes_row_unchanged(&mut self, deltas: &Deltas<'_>) -> bool;
 
-    /// Returns the number of the next pieces of text that can be emitted together and unchanged. `ends` contains the
-    /// offset in `texts` at which each piece ends.
+    /// Returns how many of the next pieces of text can be emitted unchanged in one call. `ends` contains the offset in
+    /// `texts` at which each piece ends.
     fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str, ends: &[usize]) -> usize;
 
     /// Returns true if consecutive pieces of text should be combined into one call to `emit_all`.
@@ -183,7 +184,7 @@ impl<'a> Output<'a> {
             .is_none_or(|filter| filter.takes_rows())
     }
 
-    /// Returns the concatenated text of the first pieces that may be emitted together, and the offset at which each
+    /// Returns the concatenated text of the leading pieces that may be emitted together, and the offset at which each
     /// piece ends.
     #[inline]
     pub fn passes<'t>(
@@ -240,8 +241,8 @@ impl<'a> Output<'a> {
         self.sink.at(offset, ordinal);
     }
 
-    /// If the filter or the sink has a fault, returns the fault. Otherwise, returns `result`. This method is called
-    /// after each payload.
+    /// If the filter or the sink has a fault, returns the fault. If neither has a fault, returns `result`. This method
+    /// is called after each payload.
     #[inline]
     pub fn taken<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
         let fault = self.fault.take().or_else(|| self.sink.refusal());
@@ -314,8 +315,8 @@ impl<'a> Output<'a> {
         (self.ledger.offset, self.ledger.ordinal)
     }
 
-    /// Returns true if the policy raises this code. If so, later diagnostics are recorded instead of raised, because
-    /// the caller will raise this code.
+    /// Returns true if the policy raises this code. If the result is true, later diagnostics are recorded instead of
+    /// raised, because the caller will raise this code.
     pub fn will_raise(&mut self, code: Code) -> bool {
         self.ledger.faulted = self.config.policy.raises(code);
         if self.ledger.faulted {
@@ -324,8 +325,8 @@ impl<'a> Output<'a> {
         self.ledger.faulted
     }
 
-    /// Returns true if the sink uses the facts passed to `record_fact`. Otherwise, decoders do not check for misread
-    /// payloads.
+    /// Returns true if the sink uses the facts passed to `record_fact`. If the result is false, decoders do not check
+    /// for misread payloads.
     pub fn wants_wire_facts(&self) -> bool {
         self.sink.wants_wire_facts()
     }

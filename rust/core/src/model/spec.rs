@@ -266,7 +266,7 @@ impl Code {
     }
 
     /// Returns the name of the Python exception for this code. A code with severity `info` has no separate exception.
-    /// If a policy raises such a code, the base class `StreamError` is used.
+    /// If a policy raises a code with severity `info`, the base class `StreamError` is used.
     pub fn raises(self) -> &'static str {
         self.row().raises.unwrap_or("StreamError")
     }

@@ -80,8 +80,8 @@ pub enum Unmodelled<'a> {
     /// The unknown members of a Chat choice and its delta. The members are reported before the events of the chunk. The
     /// members are not reported if they are the same as in the previous chunk and the choice has no finish reason.
     ChoiceMembers(ChoiceFacts<'a>),
-    /// The rest of a Chat chunk causes no event that can contain the unknown members of this choice and its delta, or
-    /// those of a chunk with a finish reason. `has_logprobs`: the choice has a finish reason, and log probabilities
-    /// without text.
+    /// No event from the rest of a Chat chunk can contain the unknown members of this choice and its delta, or the
+    /// unknown members of a chunk with a finish reason. `has_logprobs`: the choice has a finish reason, and log
+    /// probabilities without text.
     ChoiceWithoutEvent { choice: i32, has_logprobs: bool },
 }

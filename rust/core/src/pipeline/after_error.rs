@@ -30,7 +30,7 @@ pub(crate) struct AfterError {
     too_long: bool,
 }
 
-/// Receives the framer's items, and checks each one against the two lists of types.
+/// Receives the framer's items, and checks each item against the two lists of types.
 struct BlockCheck<'l> {
     may: &'l [&'static str],
     success: &'l [&'static str],
@@ -113,7 +113,7 @@ impl BlockCheck<'_> {
 
 /// Returns true if the payload's type is one that has no content for any part in this dialect.
 ///
-/// Called only for a payload that produced no event.
+/// This method is called only for a payload that produced no event.
 pub(crate) fn is_contentless(dialect: &str, payload: &[u8]) -> bool {
     let known = spec::conversion("contentless").and_then(|table| table.get(dialect));
     let known = spec::words(known);

@@ -1,9 +1,9 @@
 //! Splits a body that is one JSON array (Gemini without `alt=sse`) into its elements.
 //!
 //! Each element is returned with its offset as soon as it is complete; reads may have any size. The first bytes of the
-//! body are held until they show whether it is an array. If it is not an array, these bytes are returned to be parsed
-//! as an event stream. Only brackets and strings are tracked, so the caller must check whether an element is valid
-//! JSON.
+//! body are held until they show whether the body is an array. If the body is not an array, these bytes are returned to
+//! be parsed as an event stream. Only brackets and strings are tracked, so the caller must check whether an element is
+//! valid JSON.
 
 use crate::model::fault::Fault;
 use crate::model::limits::LimitName;
@@ -44,7 +44,7 @@ struct Cursor {
     at: u64,
     /// True once the closing bracket of the array was read.
     closed: bool,
-    /// Offset of the first byte after the array that is not whitespace, if any.
+    /// Offset of the first non-whitespace byte after the array, if there is one.
     spilled: Option<u64>,
     inside: Inside,
     depth: usize,
@@ -100,7 +100,7 @@ impl ArrayBody {
         self.read.closed
     }
 
-    /// Returns the offset of the first byte after the array that is not whitespace, if any.
+    /// Returns the offset of the first non-whitespace byte after the array, if there is one.
     pub(crate) fn spilled(&self) -> Option<u64> {
         self.read.spilled
     }
@@ -153,8 +153,8 @@ impl ArrayBody {
         kind(&[&self.held, more].concat()).0 != Body::Events
     }
 
-    /// Treats the body as an event stream, and returns the held bytes. Called if the input ended before the kind was
-    /// decided.
+    /// Treats the body as an event stream, and returns the held bytes. This method is called if the input ended before
+    /// the kind was decided.
     pub(crate) fn give_up(&mut self) -> Vec<u8> {
         self.body = Body::Events;
         std::mem::take(&mut self.held)

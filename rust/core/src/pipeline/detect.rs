@@ -118,8 +118,8 @@ impl PayloadPipeline {
             && read.is_ok_and(|read| read.is_error_body())
     }
 
-    /// Dispatches the held payloads as those of a Chat stream if the last one contains only a message text. Otherwise,
-    /// returns false.
+    /// Dispatches the held payloads as payloads of a Chat stream if the last payload contains only a message text.
+    /// Otherwise, returns false.
     fn waits_with_message(&mut self, out: &mut Output<'_>) -> Result<bool, Fault> {
         let is_message = self.waiting.held.last().is_some_and(|held| {
             let arrival = held.arrival();
@@ -191,8 +191,8 @@ impl PayloadPipeline {
         }
     }
 
-    /// Reports that the detected dialect differs from the specified dialect, if no payload could be decoded. Called at
-    /// the end of the stream.
+    /// Reports that the detected dialect differs from the specified dialect, if no payload could be decoded. This
+    /// method is called at the end of the stream.
     pub(crate) fn report_other_dialect(&mut self, out: &mut Output<'_>) -> ParseResult {
         let found = self.watch.take().and_then(|watch| watch.found);
         let Some((dialect, fault)) = found.filter(|_| self.assembler.is_blank()) else {

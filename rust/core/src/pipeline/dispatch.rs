@@ -92,8 +92,8 @@ impl PayloadPipeline {
 
     /// Reports data after the terminal marker, and does not decode it.
     ///
-    /// A document that contains no part of the response is not reported; it is passed on as `Unknown`. A second marker
-    /// and comments are ignored.
+    /// A document without response data is not reported; the document is passed on as `Unknown`. A second marker and
+    /// comments are ignored.
     pub(crate) fn after_done(&mut self, out: &mut Output<'_>, payload: Payload<'_>) -> ParseResult {
         if payload.text == MARKER || payload.text.starts_with(':') {
             return Ok(());
@@ -202,8 +202,8 @@ impl PayloadPipeline {
         }
     }
 
-    /// Reports the last payload as an error if it contains only a message text and the response has no other end.
-    /// Called when the response ends.
+    /// Reports the last payload as an error if it contains only a message text and the response has no other end. This
+    /// method is called when the response ends.
     pub(crate) fn report_last_message(&mut self, out: &mut Output<'_>) -> ParseResult {
         let Some(message) = self.last_message.take() else {
             return Ok(());
@@ -284,7 +284,7 @@ impl PayloadPipeline {
 
     /// Returns true if the payload is empty or a keep-alive, and is therefore ignored.
     ///
-    /// If clients would parse its data and raise an exception, the payload is also marked so that repair omits it.
+    /// If clients would parse the data and raise an exception, the payload is also marked so that repair omits it.
     pub(crate) fn is_ignored(&self, out: &mut Output<'_>, text: &str, event: Option<&str>) -> bool {
         if text.is_empty() {
             out.leave_out("empty_event"); // openai-python and the AI SDK parse empty data as JSON
@@ -326,7 +326,7 @@ pub(crate) fn is_message(text: &str, event: Option<&str>) -> bool {
     !event.is_some_and(is_notice) && document.is_ok_and(|document| is_free(&document))
 }
 
-/// Returns the Chat decoder, creating it on first use. Streams in other dialects never need it.
+/// Returns the Chat decoder, creating it on first use. Streams in other dialects never need this decoder.
 fn chat<'c>(known: &'c mut Option<Box<Chat>>, config: &Config, caching: bool) -> &'c mut Chat {
     known.get_or_insert_with(|| Box::new(Chat::new(config, caching)))
 }

@@ -344,7 +344,7 @@ impl Parser {
         Err(Fault::limit(name, limit).at(self.total, self.payloads()))
     }
 
-    /// Stops the parser because a call into it failed before it was finished. Later input is ignored.
+    /// Stops the parser because a call into the parser did not finish. Later input is ignored.
     pub fn give_up(&mut self) {
         self.over = true;
     }
@@ -407,7 +407,7 @@ impl Parser {
     }
 
     /// Emits the `Finished` events of choices without a finish reason, if the policy accepts a stream without an end as
-    /// complete. The `Finished` events of such choices are not emitted during parsing.
+    /// complete. The `Finished` events of choices without a finish reason are not emitted during parsing.
     pub(crate) fn assumed_ends(&self, sink: &mut dyn Sink) {
         self.stage.assembler.assumed_ends(sink);
     }

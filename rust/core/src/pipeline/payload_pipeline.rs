@@ -81,7 +81,7 @@ pub(crate) struct PayloadPipeline {
     pub(crate) fast_path: bool,
     /// Payloads that arrived before the dialect was detected.
     pub(crate) waiting: LazyBox<UndetectedPayloads>,
-    /// Checks for a dialect other than the one that the caller specified, if any.
+    /// Checks whether the stream has a dialect other than the one that the caller specified.
     pub(crate) watch: Option<Box<DialectWatch>>,
     /// A lone document that may be the complete response or the first of several lines.
     pub(crate) undecided: Option<Box<HeldPayload>>,
@@ -123,8 +123,8 @@ impl PayloadPipeline {
         self.read(out, arrival).map_err(locate)
     }
 
-    /// Matches a payload against the known templates. Returns the length of the matched input, or 0 if it must be
-    /// parsed.
+    /// Matches a payload against the known templates. Returns the length of the matched input, or 0 if the payload must
+    /// be parsed.
     ///
     /// The length includes line prefixes, if the input still contains them.
     #[inline]
@@ -197,7 +197,7 @@ impl PayloadPipeline {
             && event.is_some()
             && self.dialect.is_some_and(Dialect::marker_is_nameless)
         {
-            out.mark_misread("done_marker"); // clients would parse it as JSON
+            out.mark_misread("done_marker"); // clients would parse the marker as JSON
         }
         if self.done {
             return self.after_done(out, payload);
@@ -241,7 +241,7 @@ impl PayloadPipeline {
                 let document_context = DocumentContext {
                     stray,
                     first: payload.first,
-                    // Read only if `first` and `stray` are both true.
+                    // This field is read only if `first` and `stray` are both true.
                     one_line: payload.first && stray && memchr(b'\n', arrival.data).is_none(),
                 };
                 let alone = payload.first
@@ -352,9 +352,9 @@ impl PayloadPipeline {
 
     /// Handles a line that contains a document and other fields.
     ///
-    /// Before the first complete payload, such a line means that the caller removed the line endings, unless the
-    /// document reports an error, to which some relays append the terminal marker. In all other cases, a single line
-    /// ending is missing, directly after the document.
+    /// Before the first complete payload, other fields on the line of a document mean that the caller removed the line
+    /// endings, unless the document reports an error, to which some relays append the terminal marker. In all other
+    /// cases, a single line ending is missing, directly after the document.
     fn joined_line(
         &mut self,
         out: &mut Output<'_>,
@@ -509,8 +509,8 @@ impl PayloadPipeline {
 
     /// Returns the fault to report: `fault`, or a fault which states that the body has no line endings.
     ///
-    /// The latter is returned if an event or field before the first payload is too long because line endings are
-    /// missing. `next`: input that has not been fed yet.
+    /// The fault about missing line endings is returned if an event or field before the first payload is too long
+    /// because line endings are missing. `next`: input that has not been fed yet.
     pub(crate) fn explain_limit<'b>(
         &self,
         limits: &Limits,

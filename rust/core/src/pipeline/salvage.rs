@@ -194,7 +194,8 @@ fn whole(text: &str, reader: Reader) -> Option<Read<'_>> {
     reader.read(text).ok()
 }
 
-/// Returns the position of a field name directly after a complete document or the marker at the start of `text`.
+/// If `text` begins with a complete document or the marker, and a field name follows directly, returns the position of
+/// that field name.
 ///
 /// No dialect sends a field name directly after a document. A field name there means that the line endings were removed
 /// before the input reached streamweld.

@@ -123,6 +123,8 @@ struct Choice {
     /// The parts that replace each part, keyed by part number.
     shown: HashMap<u32, Vec<Shown>>,
     has_promoted: bool,
+    /// True if the choice contains the text of a refusal. None of its calls in text is promoted.
+    has_refusal: bool,
 }
 
 /// Name and arguments of a structured call, as sent.
@@ -226,6 +228,13 @@ impl TextCalls {
         self.choices.iter().any(|choice| !choice.parts.is_empty())
     }
 
+    fn note_refusal(&mut self, choice: i32, text: &str) {
+        if !text.is_empty() {
+            let (choice, _) = self.at(choice);
+            choice.has_refusal = true;
+        }
+    }
+
     fn reads(&self, kind: DeltaKind) -> bool {
         match kind {
             DeltaKind::Text => true,
@@ -286,7 +295,7 @@ impl TextCalls {
         delta: &Delta<'_>,
     ) {
         self.count_single();
-        if self.opens_unmarked(out, event, delta) {
+        if channel == Channel::Text && self.opens_unmarked(out, event, delta) {
             return;
         }
         self.read(out, channel, event, delta);
@@ -332,7 +341,7 @@ impl TextCalls {
     ) {
         let promotes = self.settings.mode == Mode::Promote;
         let (choice, context) = self.at(delta.choice);
-        choice.turn_to(out, delta.part, &context);
+        choice.turn_to(out, channel, delta.part, &context);
         if choice.empty == Some(delta.part) {
             choice.empty = None;
         } else {
@@ -471,8 +480,10 @@ impl TextCalls {
         choice.scanner.advance(&context, true);
         let wanted = choice.scanner.pending.iter();
         let wanted: usize = wanted.map(|block| block.calls.len()).sum();
-        if !matches!(reason, "stop" | "tool_calls" | "other") {
+        if !matches!(reason, "stop" | "tool_calls") {
             choice.refuse_pending(Refusal::Finish);
+        } else if choice.has_refusal {
+            choice.refuse_pending(Refusal::Declined);
         } else if wanted > 0 && !self.has_room(out, wanted) {
             self.at(index).0.refuse_pending(Refusal::Limit);
         }
@@ -726,7 +737,13 @@ impl Choice {
 
     /// Switches to the part that the next text belongs to. If that is an earlier part, scanning of this choice ends,
     /// because the position within the line is unknown.
-    fn turn_to(&mut self, out: &mut Output<'_>, part: u32, context: &Context<'_>) {
+    fn turn_to(
+        &mut self,
+        out: &mut Output<'_>,
+        channel: Channel,
+        part: u32,
+        context: &Context<'_>,
+    ) {
         let before = self.current.replace(part);
         if before == Some(part) {
             return;
@@ -738,7 +755,8 @@ impl Choice {
             self.report_refused(out);
             self.let_go(out);
         }
-        self.scanner.start_part(part, context.settings);
+        let in_text = channel == Channel::Text;
+        self.scanner.start_part(part, in_text, context.settings);
     }
 
     /// Releases everything that is held back, without changes.
@@ -1133,6 +1151,10 @@ impl TextCalls {
                 });
                 out.emit(event);
             }
+            Event::RefusalDelta(refusal) | Event::RefusalDone(refusal) => {
+                self.note_refusal(refusal.choice, refusal.text);
+                out.emit(event);
+            }
             Event::Finished { choice, .. } => self.finished(out, choice, event),
             Event::UpstreamError { .. } => {
                 self.end(out);
@@ -1159,6 +1181,10 @@ impl TextCalls {
             Event::TextDone { choice, .. } | Event::Finished { choice, .. } => {
                 let choice = self.choices.find(*choice);
                 choice.is_none_or(|it| !it.has_promoted && it.is_clear(&self.settings))
+            }
+            Event::RefusalDelta(refusal) | Event::RefusalDone(refusal) => {
+                let choice = self.choices.find(refusal.choice);
+                refusal.text.is_empty() || choice.is_some_and(|it| it.has_refusal)
             }
             Event::TextStarted(_)
             | Event::TextDelta(_)
@@ -1204,6 +1230,9 @@ impl EventFilter for TextCalls {
     }
 
     fn passes_row_unchanged(&mut self, deltas: &Deltas<'_>) -> bool {
+        if deltas.kind == DeltaKind::Refusal {
+            self.note_refusal(deltas.choice, deltas.texts);
+        }
         if !self.reads(deltas.kind) {
             return true;
         }

@@ -24,8 +24,8 @@ pub(crate) struct BlockFacts {
     pub(crate) has_events: bool,
     /// True as long as the block has produced only pieces of text and sequence numbers.
     pub(crate) quiet: bool,
-    /// True if every event in the block may pass after a rewritten block. Updated only while the stream is being
-    /// rewritten.
+    /// True if every event in the block may pass after a rewritten block. This field is updated only while the stream
+    /// is being rewritten.
     pub(crate) plain: bool,
     /// True if the block contains a new finish reason or new token counts.
     pub(crate) counts: bool,

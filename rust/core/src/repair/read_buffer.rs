@@ -50,7 +50,7 @@ impl<'i, 'o> Read<'i, 'o> {
         self.block == self.at
     }
 
-    /// Returns the part of the current block that arrived in this read.
+    /// Returns the bytes of the current block that arrived in this read.
     pub(crate) fn block(&self) -> &'i [u8] {
         self.input.get(self.block..self.at).unwrap_or_default()
     }

@@ -33,15 +33,16 @@ use crate::sse::Framer;
 use crate::sse::Item;
 use std::mem;
 
-/// Dialects whose encoders write a call only when it is complete. In these dialects, no part of a call may pass through
-/// before the call is complete, because the encoder would write the whole call again if a later block had to be
+/// Dialects whose encoders write a call only when it is complete. In these dialects, no piece of a call may pass
+/// through before the call is complete, because the encoder would write the whole call again if a later block had to be
 /// rewritten.
 const WHOLE_CALLS: [&str; 1] = ["gemini"];
 
-/// Dialects whose clients run a call when its item is closed.
+/// Dialects whose clients run a call when the call's item is closed.
 const RUNS_AT_CLOSE: [&str; 1] = ["anthropic"];
 
-/// Dialects whose clients parse truncated arguments, and run such a call unless the finish reason is unsuccessful.
+/// Dialects whose clients parse truncated arguments, and run the truncated call unless the finish reason is
+/// unsuccessful.
 const PARSES_PARTIAL: [&str; 1] = ["anthropic"];
 
 /// Diagnostic codes that the repairer itself reports.
@@ -61,7 +62,7 @@ pub(crate) struct RepairSink {
     pub(crate) opening: Vec<u8>,
     /// Reasons that were already reported, because each reason is reported only once per stream.
     reported_reasons: Vec<&'static str>,
-    /// Choices whose first delta is in the current block, and those of them whose first delta has no role.
+    /// Choices whose first delta is in the current block, and the subset whose first delta has no role.
     begun: Vec<i32>,
     roleless: Vec<i32>,
     /// Ordinal of the last payload that clients would reject.
@@ -566,7 +567,7 @@ impl RepairSink {
     }
 
     /// Returns true if clients raise an exception for the upstream's error in the form in which it was sent. If clients
-    /// would not raise one, marks the block as misread.
+    /// would not raise an exception, marks the block as misread.
     pub(crate) fn keep_own_error(&mut self) -> bool {
         let is_own = own_error::is_own(self.context.source, &self.event_name, &self.payload);
         if !is_own {

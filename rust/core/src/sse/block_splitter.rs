@@ -124,8 +124,9 @@ impl Splitter {
         Some((cut(data, bytes.len()), PiecePosition::Inside))
     }
 
-    /// Returns the length of the byte order mark at the start of the stream, or of its next piece. The line after the
-    /// mark begins like any other line. An incomplete mark, like a mark elsewhere, is the start of an unknown line.
+    /// Returns the length of the byte order mark at the start of the stream, or of the mark's next piece. The line
+    /// after the mark begins like any other line. An incomplete mark, like a mark elsewhere, is the start of an unknown
+    /// line.
     fn skip_mark(&mut self, bytes: &[u8]) -> usize {
         let Some(mark) = BOM.get(self.mark..).filter(|mark| !mark.is_empty()) else {
             return 0;

@@ -5,7 +5,7 @@ use memchr::memchr_iter;
 use memchr::memchr2;
 use std::borrow::Cow;
 
-/// Capacity in bytes above which a buffer is freed after its event.
+/// Capacity in bytes above which a buffer is freed once its event has been processed.
 const KEEP_CAPACITY: usize = 64 * 1024;
 
 pub(crate) const DATA: &[u8] = b"data:";
@@ -58,8 +58,8 @@ pub(crate) fn value_of<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
 
 /// Splits the value of an event, id, or retry line from a data line that follows without a line ending.
 ///
-/// In a correct stream, the value of these fields never contains the beginning of a data line with a document. If a
-/// value contains the beginning of such a line, a line ending is missing. Returns the value and, if a data line
+/// In a correct stream, the values of these fields never contain the beginning of a data line with a document. If a
+/// value contains the beginning of a data line, a line ending is missing. Returns the value and, if a data line
 /// follows, the data of that line.
 pub(crate) fn split_joined(value: &[u8]) -> (&[u8], Option<&[u8]>) {
     // A value rarely contains a colon, so searching for colons takes less time than searching for the whole name.

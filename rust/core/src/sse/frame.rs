@@ -42,7 +42,7 @@ pub enum Item<'a> {
 pub trait Receiver {
     fn item(&mut self, item: Item<'_>) -> Result<(), Fault>;
 
-    /// Consumes the complete events at the start of `rest` that the receiver recognizes.
+    /// Consumes the complete events that the receiver recognizes at the start of `rest`.
     ///
     /// Each of these events consists of one `data` line and a blank line. If `rest` must be parsed line by line,
     /// returns zero events and has no side effects.

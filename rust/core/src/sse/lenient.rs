@@ -6,7 +6,7 @@
 //! the frame of its block are emitted in the order in which they began. If the data of the frame is empty, only the
 //! stray payload is emitted.
 //!
-//! A stray line that ends in `}` or `]` is emitted immediately and separately, if no stray line is pending and its
+//! A stray line that ends in `}` or `]` is emitted immediately and separately, if no stray line is pending and the
 //! block has no data yet. A stream with one document per line therefore does not wait for a blank line.
 
 use crate::model::fault::Fault;

@@ -457,7 +457,7 @@ impl Framer {
 
     /// If stray payloads are requested, splits a field value from a data line that follows without a line ending.
     ///
-    /// Otherwise, the value is the rest of the line, as the standard requires.
+    /// If stray payloads are not requested, the value is the rest of the line, as the standard requires.
     pub(crate) fn split_field<'v>(&self, value: &'v [u8]) -> (&'v [u8], Option<&'v [u8]>) {
         if self.keep_stray {
             split_joined(value)
@@ -466,7 +466,7 @@ impl Framer {
         }
     }
 
-    /// Adds a data line that follows another field without a line ending, if there is one.
+    /// If a data line follows another field without a line ending, adds the data line.
     pub(crate) fn joined_data<'i>(
         &mut self,
         data: Option<&'i [u8]>,
@@ -588,7 +588,7 @@ impl Framer {
         }
     }
 
-    /// Returns true if no event is open, including events without data.
+    /// Returns true if no event is open, not even an event without data.
     #[inline]
     fn is_clear(&self) -> bool {
         self.block_offset.is_none() && !self.has_id && !self.has_stray && !self.strayed

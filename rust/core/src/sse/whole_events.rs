@@ -39,7 +39,7 @@ impl Framer {
         }
     }
 
-    /// Consumes the complete events at the start of the input that `on` recognizes. While an event is open, consumes
+    /// Consumes the complete events that `on` recognizes at the start of the input. While an event is open, consumes
     /// nothing.
     pub(crate) fn take_whole<R: Receiver>(
         &mut self,

@@ -6,347 +6,25 @@
 //! if neither has an open fence. If a position is ambiguous, no call is allowed there, because a call that remains text
 //! is still readable.
 
-use crate::text_calls::byte_set::ByteSet;
+use crate::text_calls::fences::CODE_INDENT;
+use crate::text_calls::fences::Code;
+use crate::text_calls::fences::split_indent;
+use crate::text_calls::marks::Marks;
+use crate::text_calls::open::Following;
+use crate::text_calls::open::Open;
+use crate::text_calls::open::Progress;
+use crate::text_calls::open::begins;
+use crate::text_calls::open::begins_element;
+use crate::text_calls::open::is_element;
 use crate::text_calls::quotes::Quotes;
-use crate::text_calls::quotes::is_quoting;
 use crate::text_calls::reading::is_blank;
+use crate::text_calls::words::Mark;
+use crate::text_calls::words::Words;
 
-/// Number of characters at the start of a line that determine the line's kind.
-const HEAD: usize = 256;
-/// Minimum number of columns by which a line of code is indented.
-const CODE_INDENT: usize = 4;
 /// Minimum number of columns by which a line that belongs to a list item is indented.
 const ITEM_INDENT: usize = 2;
-/// Minimum number of backticks or tildes in a fence.
-const FENCE: usize = 3;
 /// Line before each hunk of a context diff.
 const CONTEXT_DIFF: &str = "***************";
-
-/// A lower-case literal that changes the meaning of text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Tag {
-    text: String,
-    kind: TagKind,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum TagKind {
-    Opener(Closer),
-    /// `<name`, which matches only if the name of the tag ends there.
-    Element(Closer),
-    /// The opener of a message, which matches unless the role of the model follows.
-    Message {
-        /// The tag followed by the role of the model.
-        own: String,
-        closer: Closer,
-    },
-    ReasoningCloser,
-}
-
-impl Tag {
-    /// Returns the closer of what the tag opens, or `None` if the tag ends reasoning.
-    fn closer(&self) -> Option<&Closer> {
-        match &self.kind {
-            TagKind::Opener(closer)
-            | TagKind::Element(closer)
-            | TagKind::Message { closer, .. } => Some(closer),
-            TagKind::ReasoningCloser => None,
-        }
-    }
-
-    /// Number of bytes needed to determine whether a text begins with the tag.
-    fn longest(&self) -> usize {
-        match &self.kind {
-            TagKind::Message { own, .. } => own.len(),
-            TagKind::Opener(_) | TagKind::Element(_) | TagKind::ReasoningCloser => {
-                self.text.len() + 1
-            }
-        }
-    }
-}
-
-/// The literal that ends reasoning, a quoting element, a message, or a comment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Closer {
-    text: String,
-    is_reasoning: bool,
-}
-
-/// The tokens around a message of another role.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Message {
-    pub opener: String,
-    /// The role of the model: if it follows the opener, the message is the model's. `None`: the opener itself names
-    /// another role.
-    pub role: Option<String>,
-    pub closer: String,
-}
-
-/// Literals that change the meaning of text: reasoning tags, quoting elements and comments.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Words {
-    /// The tags, longest first.
-    tags: Vec<Tag>,
-    /// For each byte value, the tags whose second byte has this value, as indexes into `tags`. Most tags have the same
-    /// first byte.
-    by_second: Vec<Vec<usize>>,
-    /// First bytes of the tags, and the bytes that have a meaning in Markdown.
-    firsts: ByteSet,
-    longest: usize,
-    /// Call markers, except those of markerless families.
-    markers: Vec<String>,
-    /// First bytes of the markers.
-    marker_firsts: ByteSet,
-    /// Last bytes of the markers.
-    marker_lasts: ByteSet,
-}
-
-impl Words {
-    /// Creates the tables. `reasoning`: the openers and closers of reasoning in text. `quoting`: the names of quoting
-    /// elements. `markers`: the markers of calls.
-    pub fn new(
-        reasoning: &[[String; 2]],
-        messages: &[Message],
-        quoting: &[String],
-        markers: Vec<String>,
-    ) -> Words {
-        let closer = |text: &str, is_reasoning| Closer {
-            text: text.to_ascii_lowercase(),
-            is_reasoning,
-        };
-        let mut tags = Vec::new();
-        let mut add = |text: &str, kind: TagKind| {
-            let text = text.to_ascii_lowercase();
-            if !tags.iter().any(|tag: &Tag| tag.text == text) {
-                tags.push(Tag { text, kind });
-            }
-        };
-        for [open, close] in reasoning {
-            add(open, TagKind::Opener(closer(close, true)));
-        }
-        for [_, close] in reasoning {
-            add(close, TagKind::ReasoningCloser);
-        }
-        for message in messages {
-            let closer = closer(&message.closer, false);
-            let kind = match &message.role {
-                Some(role) => TagKind::Message {
-                    own: format!("{}{role}", message.opener).to_ascii_lowercase(),
-                    closer,
-                },
-                None => TagKind::Opener(closer),
-            };
-            add(&message.opener, kind);
-        }
-        for name in quoting {
-            let close = closer(&format!("</{name}>"), false);
-            add(&format!("<{name}"), TagKind::Element(close));
-        }
-        add("<!--", TagKind::Opener(closer("-->", false)));
-        tags.sort_by(|one, other| {
-            let by_length = other.text.len().cmp(&one.text.len());
-            by_length.then_with(|| one.text.cmp(&other.text))
-        });
-        let mut firsts: Vec<u8> = b"`~|".to_vec();
-        firsts.extend(tags.iter().filter_map(|tag| tag.text.bytes().next()));
-        let mut by_second = vec![Vec::new(); usize::from(u8::MAX) + 1];
-        for (position, tag) in tags.iter().enumerate() {
-            let second = tag.text.as_bytes().get(1).copied();
-            let such = second.and_then(|second| by_second.get_mut(usize::from(second)));
-            such.into_iter().for_each(|such| such.push(position));
-        }
-        Words {
-            by_second,
-            longest: tags.iter().map(Tag::longest).max().unwrap_or(0),
-            tags,
-            firsts: ByteSet::new(firsts),
-            marker_firsts: ByteSet::new(
-                markers
-                    .iter()
-                    .filter_map(|text| text.bytes().next())
-                    .collect(),
-            ),
-            marker_lasts: ByteSet::new(
-                markers
-                    .iter()
-                    .filter_map(|text| text.bytes().last())
-                    .collect(),
-            ),
-            markers,
-        }
-    }
-
-    /// Returns true if the line ends with a call marker, optionally followed by whitespace.
-    fn ends_in_marker(&self, line: &str) -> bool {
-        let line = line.trim_end_matches(is_blank);
-        let is_last = line
-            .bytes()
-            .last()
-            .is_some_and(|byte| self.marker_lasts.has(byte));
-        is_last
-            && self
-                .markers
-                .iter()
-                .any(|marker| line.ends_with(marker.as_str()))
-    }
-
-    /// Returns true if the text contains a call marker.
-    fn has_marker(&self, text: &str) -> bool {
-        let is_none = |at: usize| {
-            let remaining = text.as_bytes().get(at..).unwrap_or_default();
-            let mut markers = self.markers.iter();
-            !markers.any(|marker| remaining.starts_with(marker.as_bytes()))
-        };
-        !self.marker_firsts.all(text.as_bytes(), is_none)
-    }
-
-    /// Returns the tags whose second byte is this one, ignoring ASCII case.
-    fn with_second(&self, second: u8) -> impl Iterator<Item = &Tag> {
-        let such = self.by_second.get(usize::from(second.to_ascii_lowercase()));
-        such.into_iter()
-            .flatten()
-            .filter_map(|position| self.tags.get(*position))
-    }
-
-    /// Returns the tag at the beginning of the text, if there is one.
-    fn tag(&self, text: &str) -> Option<&Tag> {
-        self.with_second(*text.as_bytes().get(1)?).find(|tag| {
-            let Some((head, tail)) = text.split_at_checked(tag.text.len()) else {
-                return false;
-            };
-            let ends = |c: char| matches!(c, ' ' | '\t' | '\r' | '/' | '>');
-            head.eq_ignore_ascii_case(&tag.text)
-                && match &tag.kind {
-                    TagKind::Element(_) => tail.chars().next().is_none_or(ends),
-                    TagKind::Message { own, .. } => {
-                        let start = text.get(..own.len());
-                        !start.is_some_and(|start| start.eq_ignore_ascii_case(own))
-                    }
-                    TagKind::Opener(_) | TagKind::ReasoningCloser => true,
-                }
-        })
-    }
-
-    /// Returns the offset from which the rest of the text may turn out to be a tag, a run of backticks, or `|>`.
-    ///
-    /// Returns the text's length if there is no such offset.
-    fn settled(&self, text: &str, at: usize, closer: Option<&Closer>) -> usize {
-        let longest = closer.map_or(self.longest, |closer| closer.text.len());
-        let from = (text.len() + 1).saturating_sub(longest).max(at);
-        let bytes = text.as_bytes();
-        let is_first = |byte: u8| match closer {
-            Some(closer) => closer.text.bytes().next() == Some(byte.to_ascii_lowercase()),
-            None => self.firsts.has(byte.to_ascii_lowercase()),
-        };
-        let may_go_on = |position: &usize| {
-            if !bytes.get(*position).copied().is_some_and(is_first) {
-                return false;
-            }
-            let remaining = text.get(*position..).unwrap_or_default();
-            let begins = |word: &str| {
-                let head = word
-                    .get(..remaining.len())
-                    .filter(|_| remaining.len() < word.len());
-                head.is_some_and(|head| head.eq_ignore_ascii_case(remaining))
-            };
-            let is_name = |tag: &Tag| match &tag.kind {
-                TagKind::Element(_) => remaining.eq_ignore_ascii_case(&tag.text),
-                TagKind::Message { own, .. } => begins(own),
-                TagKind::Opener(_) | TagKind::ReasoningCloser => false,
-            };
-            match closer {
-                Some(closer) => begins(&closer.text),
-                None => match remaining.as_bytes().get(1) {
-                    Some(second) => self
-                        .with_second(*second)
-                        .any(|tag| begins(&tag.text) || is_name(tag)),
-                    None => self
-                        .tags
-                        .iter()
-                        .any(|tag| begins(&tag.text) || is_name(tag)),
-                },
-            }
-        };
-        let run = || {
-            let before = match text.strip_suffix('|') {
-                Some(before) => before,
-                None => text.trim_end_matches(['`', '~']),
-            };
-            before.len().max(at)
-        };
-        let whole = || closer.map_or_else(run, |_| text.len());
-        (from..text.len()).find(may_go_on).unwrap_or_else(whole)
-    }
-
-    /// Returns true if the next character decides how the unread text at the end (`tail`) must be read.
-    fn is_settled_by(&self, tail: &str, next: char) -> bool {
-        if tail.bytes().all(|byte| byte == b'`') {
-            return next != '`';
-        }
-        self.tags.iter().any(|tag| match &tag.kind {
-            TagKind::Message { own, .. } if tail.eq_ignore_ascii_case(&tag.text) => {
-                let role = own.get(tag.text.len()..).unwrap_or_default();
-                !role.starts_with(next.to_ascii_lowercase())
-            }
-            _ => false,
-        })
-    }
-
-    /// Returns the next literal with a meaning (`Mark`) that begins in the range, and its offset.
-    fn next_mark<'w>(&'w self, piece: &str, at: usize, end: usize) -> Option<(usize, Mark<'w>)> {
-        let bytes = piece.as_bytes().get(..end)?;
-        let mut at = at;
-        loop {
-            let remaining = bytes.get(at..)?;
-            at += remaining.iter().position(|byte| self.firsts.has(*byte))?;
-            let run = |mark: u8| {
-                let remaining = bytes.get(at..).unwrap_or_default();
-                remaining.iter().take_while(|byte| **byte == mark).count()
-            };
-            match bytes.get(at)? {
-                b'`' => return Some((at, Mark::Ticks(run(b'`')))),
-                b'~' => match run(b'~') {
-                    length if length >= FENCE => return Some((at, Mark::Tildes(length))),
-                    length => at += length,
-                },
-                // The bar in a special token does not separate columns.
-                b'|' => {
-                    let before = at.checked_sub(1).and_then(|at| bytes.get(at));
-                    if before != Some(&b'<') && bytes.get(at + 1) != Some(&b'>') {
-                        return Some((at, Mark::Pipe));
-                    }
-                    at += 1;
-                }
-                _ => {
-                    // Text after `end` may show that a name continues.
-                    let remaining = piece.get(at..).unwrap_or_default();
-                    if let Some(tag) = self.tag(remaining) {
-                        return Some((at, Mark::Tag(tag)));
-                    }
-                    at += 1;
-                }
-            }
-        }
-    }
-}
-
-/// A character or literal within a line that changes the meaning of text.
-enum Mark<'w> {
-    Ticks(usize),
-    Tildes(usize),
-    Pipe,
-    Tag(&'w Tag),
-}
-
-impl Mark<'_> {
-    fn length(&self) -> usize {
-        match self {
-            Mark::Ticks(length) | Mark::Tildes(length) => *length,
-            Mark::Pipe => 1,
-            Mark::Tag(tag) => tag.text.len(),
-        }
-    }
-}
 
 /// Which markers are allowed at a position. `Nowhere`: no marker is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -369,12 +47,13 @@ enum Before {
     Prose,
 }
 
-/// An open code fence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Fence {
-    mark: u8,
-    length: usize,
-    indent: usize,
+/// Whether the beginning of an opener in an earlier part is completed by the text of this part.
+enum Joined<'w> {
+    Opener(Mark<'w>),
+    /// An element of the same name as the open element.
+    Element,
+    Undecided,
+    Text,
 }
 
 /// Markdown state of the text read so far.
@@ -382,15 +61,18 @@ struct Fence {
 pub(crate) struct Layout {
     /// Offset up to which the text has been read.
     at: usize,
-    /// The open fence under each interpretation. The first interpretation allows any indentation; the second allows
-    /// fewer than four columns.
-    fences: [Option<Fence>; 2],
-    /// The literal that ends the open reasoning or quoting element.
-    closer: Option<Closer>,
-    /// Length of the backtick run that opened the inline code; 0 outside inline code.
-    run: usize,
-    /// Closer of the first opener in the inline code. The opener counts if no backticks end the code.
-    code_closer: Option<Closer>,
+    code: Code,
+    /// What is open and quotes the text.
+    open: Option<Open>,
+    /// The first opener in the inline code. The opener counts if no backticks end the code.
+    code_opener: Option<Open>,
+    /// The beginning of an opener at the end of the earlier parts of this kind. It counts if the text of this part
+    /// completes it.
+    carried: String,
+    /// Likewise for the parts of the other kind: those with reasoning, or those with text.
+    carried_elsewhere: String,
+    /// False if the current part is reasoning.
+    in_text: bool,
     in_list: bool,
     in_diff: bool,
     in_quotation: bool,
@@ -401,50 +83,53 @@ pub(crate) struct Layout {
     // The current line.
     /// Offset of the line's start, or of the end of the last skipped range in the line.
     line_start: usize,
-    head: String,
-    head_length: usize,
     before: Before,
-    /// A run of backticks or tildes that is a fence, unless the line contains another backtick.
-    candidate: Option<Fence>,
-    has_pipe: bool,
+    /// True if a table mark, or reasoning that ended in a quotation, precedes the position. No call is allowed on the
+    /// rest of the line.
+    is_quoted: bool,
+    /// The last character that is not white space.
     last: Option<char>,
-    /// Quotation marks and emphasis on the line, read from `line_start` up to the last marker that was examined.
+    /// True if white space follows `last`.
+    is_spaced: bool,
+    /// Quotation marks and emphasis on the line.
     quotes: Quotes,
+    /// Offset up to which `quotes` has read the line. The text of reasoning is not read.
+    quotes_at: usize,
 }
 
 impl Default for Layout {
     fn default() -> Layout {
         Layout {
             at: 0,
-            fences: [None, None],
-            closer: None,
-            run: 0,
-            code_closer: None,
+            code: Code::default(),
+            open: None,
+            code_opener: None,
+            carried: String::new(),
+            carried_elsewhere: String::new(),
+            in_text: true,
             in_list: false,
             in_diff: false,
             in_quotation: false,
             is_empty: true,
             line: 0,
             line_start: 0,
-            head: String::new(),
-            head_length: 0,
             before: Before::Nothing,
-            candidate: None,
-            has_pipe: false,
+            is_quoted: false,
             last: None,
+            is_spaced: false,
             quotes: Quotes::default(),
+            quotes_at: 0,
         }
     }
 }
 
 impl Layout {
     fn begin_line(&mut self) {
-        self.head.clear();
-        self.head_length = 0;
+        self.code.begin_line();
         self.before = Before::Nothing;
-        self.candidate = None;
-        self.has_pipe = false;
+        self.is_quoted = false;
         self.last = None;
+        self.is_spaced = false;
     }
 
     /// Reads the text up to a position, and returns which markers are allowed there.
@@ -454,11 +139,16 @@ impl Layout {
         position: usize,
         words: &Words,
     ) -> MarkerPosition {
+        let next = text.get(position..).unwrap_or_default().chars().next();
+        let next = next.unwrap_or_default();
+        let is_joined = self.join(text, position + next.len_utf8(), Following::Unknown, words);
         self.advance(text, position, words);
-        self.settle(text, position, words);
+        let is_settled = self.settle(text, position, next, words);
         let tail = text.get(self.at..position).unwrap_or_default();
-        let is_fenced = self.fences.iter().any(Option::is_some) || self.candidate.is_some();
-        if is_fenced || self.closer.is_some() || self.run > 0 {
+        if self.code.is_code() || self.open.is_some() || !is_settled {
+            return MarkerPosition::Nowhere;
+        }
+        if !is_joined && position > 0 {
             return MarkerPosition::Nowhere;
         }
         let before = if tail.is_empty() {
@@ -469,38 +159,72 @@ impl Layout {
         if before == Before::Block {
             return MarkerPosition::Start;
         }
-        if self.is_quoting_line() {
+        if self.is_quoting_line(&words.marks) {
             return MarkerPosition::Nowhere;
         }
         if before == Before::Nothing {
             return MarkerPosition::Start;
         }
-        let last = tail.chars().next_back().or(self.last);
-        let is_quoted =
-            last.is_none_or(|last| is_quoting(last) && !self.closes_quotes(text, position));
-        if self.has_pipe || is_quoted {
+        let (last, is_spaced) = self.last_before(tail);
+        // More marks of the same kind follow, so a closing mark is not complete yet.
+        let goes_on = !is_spaced && last == Some(next) && words.marks.is_opening(next);
+        if self.is_quoted || goes_on {
+            return MarkerPosition::Nowhere;
+        }
+        let is_tag_begun =
+            !tail.is_empty() && last.is_some_and(|last| words.marks.is_opening(last));
+        self.read_quotes(text, position, &words.marks);
+        if is_tag_begun || self.quotes_here(last, is_spaced, &words.marks) {
             return MarkerPosition::Nowhere;
         }
         MarkerPosition::AfterProse
     }
 
     /// Reads the text before a position if the character at the position determines how it is read.
-    fn settle(&mut self, text: &str, position: usize, words: &Words) {
+    ///
+    /// Returns false if the text is the opener of a message and the character may continue the role of the model.
+    fn settle(&mut self, text: &str, position: usize, next: char, words: &Words) -> bool {
         let tail = text.get(self.at..position).unwrap_or_default();
-        let next = text.get(position..).and_then(|text| text.chars().next());
-        let is_settled = |next| self.closer.is_none() && words.is_settled_by(tail, next);
-        if !tail.is_empty() && next.is_some_and(is_settled) {
-            self.piece(tail, false, words);
-            self.at = position;
+        if tail.is_empty() {
+            return true;
+        }
+        let is_settled = match &self.open {
+            Some(open) => open.is_whole_closer(tail),
+            None if words.may_continue_role(tail, next) => return false,
+            None if tail.trim_start_matches(['`', '~']).is_empty() => !tail.ends_with(next),
+            None => words.is_message(tail),
+        };
+        if is_settled {
+            self.piece(text, position, Following::Character(next), words);
+        }
+        true
+    }
+
+    /// Returns the last character that is not white space, and whether white space follows. `tail`: the text that was
+    /// not read yet.
+    fn last_before(&self, tail: &str) -> (Option<char>, bool) {
+        let content = tail.trim_end_matches(is_blank);
+        match content.chars().next_back() {
+            Some(last) => (Some(last), content.len() < tail.len()),
+            None => (self.last, self.is_spaced || !tail.is_empty()),
         }
     }
 
-    /// Returns true if the text before a position ends with the last closing mark of all quotations and emphasis that
-    /// were opened on the line.
-    fn closes_quotes(&mut self, text: &str, position: usize) -> bool {
-        let line = text.get(self.line_start..position).unwrap_or_default();
-        let next = text.get(position..).and_then(|text| text.chars().next());
-        next.is_some_and(|next| self.quotes.closes(line, next))
+    /// Returns true if the marks on the line quote what follows. `last`: the last character that is not white space.
+    fn quotes_here(&self, last: Option<char>, is_spaced: bool, marks: &Marks) -> bool {
+        let is_opened = last.is_none_or(|last| {
+            let is_opening = !is_spaced && marks.is_opening(last) && !self.quotes.closes();
+            is_opening || marks.brackets.contains(&last)
+        });
+        is_opened || self.quotes.is_open()
+    }
+
+    /// Reads the marks on the line up to a position.
+    fn read_quotes(&mut self, text: &str, position: usize, marks: &Marks) {
+        let next = text.get(position..).unwrap_or_default().chars().next();
+        let line = text.get(self.quotes_at..position).unwrap_or_default();
+        self.quotes.read(line, next.unwrap_or_default(), marks);
+        self.quotes_at = position;
     }
 
     /// Returns true if a block ended on this line and only whitespace follows up to the position.
@@ -523,6 +247,7 @@ impl Layout {
         self.is_empty = false;
         self.before = Before::Prose;
         self.last = Some('>');
+        self.is_spaced = false;
     }
 
     /// Reads up to `start` and skips the text from there to `end`.
@@ -534,17 +259,104 @@ impl Layout {
     fn skip_to(&mut self, end: usize) {
         self.at = end;
         self.line_start = end;
-        self.quotes.restart(self.run);
+        self.quotes.restart(self.code.run);
+        self.quotes_at = end;
+        self.carried.clear();
     }
 
-    /// Starts another part, which also starts a new line.
-    pub fn start_part(&mut self, text: &str, words: &Words) {
-        self.advance(text, text.len(), words);
-        self.accept_as_text(text, text.len());
-        if !self.head.is_empty() || self.before != Before::Nothing {
+    /// Starts another part, which also starts a new line. `in_text`: the part is not reasoning.
+    pub fn start_part(&mut self, text: &str, in_text: bool, words: &Words) {
+        let carried = self.end_part(text, words);
+        let is_in_line = self.open.as_ref().is_some_and(Open::is_in_line);
+        if !self.code.head.is_empty() || self.before != Before::Nothing || is_in_line {
             self.end_line(text.get(self.line_start..).unwrap_or_default(), words);
         }
         self.skip_to(0);
+        self.carried = carried;
+        if in_text != self.in_text {
+            std::mem::swap(&mut self.carried, &mut self.carried_elsewhere);
+            self.in_text = in_text;
+        }
+    }
+
+    /// Reads the text up to the end of the part. Returns the end of the text if it may be the beginning of an opener.
+    fn end_part(&mut self, text: &str, words: &Words) -> String {
+        let end = text.len();
+        let held = if self.join(text, end, Following::Unknown, words) {
+            self.advance(text, end, words);
+            text.get(self.at..).unwrap_or_default().to_owned()
+        } else {
+            self.carried.clone() + text
+        };
+        let may_open = match &self.open {
+            None => !self.code.is_fenced() && words.begins_opener(&held),
+            Some(Open::Element { opener, .. }) => begins(opener, &held),
+            Some(_) => false,
+        };
+        let was_open = self.open.is_some();
+        self.join(text, end, Following::LineEnd, words);
+        self.piece(text, end, Following::LineEnd, words);
+        if may_open && self.open.is_some() == was_open {
+            held
+        } else {
+            String::new()
+        }
+    }
+
+    /// Completes an opener that began in earlier parts, if the text up to `end` shows that it is one. If not, its
+    /// beginning is ordinary text.
+    ///
+    /// Returns false if more text is needed.
+    fn join(&mut self, text: &str, end: usize, following: Following, words: &Words) -> bool {
+        while !self.carried.is_empty() {
+            match self.joined(text.get(..end).unwrap_or_default(), following, words) {
+                Joined::Undecided => return false,
+                Joined::Text => {
+                    self.carried.remove(0);
+                }
+                Joined::Element => {
+                    if let Some(open) = &mut self.open {
+                        open.add_element();
+                    }
+                    self.carried.clear();
+                }
+                Joined::Opener(mark) => {
+                    self.at = mark.length().saturating_sub(self.carried.len());
+                    self.carried.clear();
+                    self.mark(&mark, text.get(..self.at).unwrap_or_default(), words);
+                }
+            }
+        }
+        true
+    }
+
+    /// Determines whether the carried beginning of an opener and the text together are an opener.
+    fn joined<'w>(&self, text: &str, following: Following, words: &'w Words) -> Joined<'w> {
+        let line = text.chars().take_while(|next| *next != '\n');
+        let mut joined = self.carried.clone();
+        joined.extend(line.take(words.longest));
+        let more = text.get(joined.len() - self.carried.len()..);
+        let following = match more.unwrap_or_default().bytes().next() {
+            None => following,
+            Some(b'\n') => Following::LineEnd,
+            Some(_) => Following::Unknown,
+        };
+        let is_held = following == Following::Unknown;
+        match &self.open {
+            None if self.code.is_fenced() => Joined::Text,
+            None if is_held && words.may_begin(&joined) => Joined::Undecided,
+            None => match words.tag(&joined, following) {
+                Some(tag) if tag.is_opener() => Joined::Opener(Mark::Tag(tag)),
+                _ => Joined::Text,
+            },
+            Some(Open::Element { opener, .. }) if is_held && begins_element(opener, &joined) => {
+                Joined::Undecided
+            }
+            Some(Open::Element { opener, .. }) if is_element(opener, &joined, following) => {
+                Joined::Element
+            }
+            Some(_) => Joined::Text,
+        }
     }
 
     /// Treats the unread text up to `end` as ordinary text, although it might have begun a tag.
@@ -554,208 +366,158 @@ impl Layout {
     }
 
     /// Returns true if the line is a quotation, a list item, a table row, code, a numbered line, or in a diff.
-    fn is_quoting_line(&self) -> bool {
-        let (indent, remaining) = split_indent(&self.head);
+    fn is_quoting_line(&self, marks: &Marks) -> bool {
+        let (indent, remaining) = split_indent(&self.code.head);
         let remaining = remaining.trim_start_matches(is_blank);
         indent >= CODE_INDENT
             || self.in_quotation
             || (self.in_list && indent >= ITEM_INDENT)
-            || (self.in_diff && !self.head.is_empty())
-            || remaining.starts_with(['>', '|', '+', '-'])
+            || (self.in_diff && !self.code.head.is_empty())
+            || remaining.starts_with(['>', '+', '-'])
+            || remaining.starts_with(|first| marks.table.contains(&first))
             || ["@@", "< ", "<\t", "! ", "!\t"]
                 .iter()
                 .any(|start| remaining.starts_with(start))
-            || is_list_item(remaining)
-            || is_numbered(remaining)
+            || is_list_item(remaining, marks)
+            || is_numbered(remaining, marks)
     }
 
     /// Reads up to `end`, or up to text that may be the beginning of a tag.
     pub fn advance(&mut self, text: &str, end: usize, words: &Words) {
+        if !self.join(text, end, Following::Unknown, words) {
+            return;
+        }
         while let Some(remaining) = text.get(self.at..end) {
             let Some(length) = memchr::memchr(b'\n', remaining.as_bytes()) else {
-                self.at += self.piece(remaining, true, words);
-                return;
+                return self.piece(text, end, Following::Unknown, words);
             };
-            self.piece(remaining.get(..length).unwrap_or_default(), false, words);
-            let line = text.get(self.line_start..self.at + length);
+            let line_end = self.at + length;
+            self.piece(text, line_end, Following::LineEnd, words);
+            let line = text.get(self.line_start..line_end);
             self.end_line(line.unwrap_or_default(), words);
-            self.skip_to(self.at + length + 1);
+            self.skip_to(line_end + 1);
         }
     }
 
-    /// Reads a piece of one line. `is_open`: the line continues after the piece.
-    ///
-    /// Returns the number of bytes read. The rest may be the beginning of a tag.
-    fn piece(&mut self, piece: &str, is_open: bool, words: &Words) -> usize {
-        if self.fences.iter().all(Option::is_some) {
-            self.note_head(piece);
-            return piece.len();
-        }
-        let mut at = 0;
+    /// Reads the text of one line up to `end`, or up to text that may be the beginning of a tag. `following`: what
+    /// follows at `end`.
+    fn piece(&mut self, text: &str, end: usize, following: Following, words: &Words) {
         loop {
-            let end = if is_open {
-                words.settled(piece, at, self.closer.as_ref())
-            } else {
-                piece.len()
-            };
-            let text = piece.get(at..end).unwrap_or_default();
-            if let Some(closer) = &self.closer {
-                let Some(found) = find_ignoring_case(text, &closer.text) else {
-                    return end;
-                };
-                at += found + closer.text.len();
-                self.close();
+            let piece = text.get(self.at..end).unwrap_or_default();
+            if self.code.is_fenced() {
+                self.code.note(piece);
+                self.at = end.max(self.at);
+                return;
+            }
+            if let Some(open) = &mut self.open {
+                match open.read(piece, following, &words.marks) {
+                    Progress::Open(length) => {
+                        self.at += length;
+                        return;
+                    }
+                    Progress::Closed(length) => self.at += length,
+                }
+                self.close(words);
                 continue;
             }
-            let Some((found, mark)) = words.next_mark(piece, at, end) else {
-                self.note_text(text);
-                return end;
+            let settled = words.settled(piece, following);
+            let Some((found, mark)) = words.next_mark(piece, settled, following) else {
+                self.note_text(piece.get(..settled).unwrap_or_default());
+                self.at += settled;
+                return;
             };
-            self.note_text(piece.get(at..found).unwrap_or_default());
-            at = found + mark.length();
-            self.mark(&mark, piece.get(found..at).unwrap_or_default());
+            self.note_text(piece.get(..found).unwrap_or_default());
+            let start = self.at + found;
+            self.at = start + mark.length();
+            if matches!(mark, Mark::Tag(tag) if tag.is_reasoning()) {
+                // The text of the reasoning is not part of the line.
+                self.read_quotes(text, start, &words.marks);
+            }
+            self.mark(&mark, text.get(start..self.at).unwrap_or_default(), words);
         }
     }
 
-    fn mark(&mut self, mark: &Mark<'_>, text: &str) {
+    fn mark(&mut self, mark: &Mark<'_>, text: &str, words: &Words) {
         match mark {
-            Mark::Ticks(length) => self.ticks(*length),
-            Mark::Tildes(length) => {
-                if self.before == Before::Nothing {
-                    self.candidate = Some(self.fence(b'~', *length));
+            Mark::Ticks(length) => {
+                self.code.ticks(*length, self.before == Before::Nothing);
+                if self.code.run == 0 {
+                    self.code_opener = None;
                 }
             }
-            Mark::Pipe => self.has_pipe = true,
-            Mark::Tag(tag) => {
-                let is_code = self.candidate.is_some() || self.run > 0;
-                match tag.closer() {
-                    Some(closer) if is_code => {
-                        self.code_closer.get_or_insert_with(|| closer.clone());
-                    }
-                    None if is_code => {}
-                    Some(closer) => {
-                        self.closer = Some(closer.clone());
-                        if closer.is_reasoning {
-                            return;
-                        }
-                    }
-                    None => return self.close_reasoning(text),
+            Mark::Tildes(length) => self.code.tildes(*length, self.before == Before::Nothing),
+            Mark::Table(_) => self.is_quoted = true,
+            Mark::Tag(tag) => match tag.opens() {
+                Some(open) if self.code.is_inline() => {
+                    self.code_opener.get_or_insert(open);
                 }
-            }
+                None if self.code.is_inline() => {}
+                Some(open) => {
+                    let is_reasoning = tag.is_reasoning();
+                    self.open = Some(open);
+                    if is_reasoning {
+                        return;
+                    }
+                }
+                None => return self.end_reasoning(text, words),
+            },
         }
         self.note_text(text);
     }
 
-    fn fence(&self, mark: u8, length: usize) -> Fence {
-        let (indent, _) = split_indent(&self.head);
-        Fence {
-            mark,
-            length,
-            indent,
-        }
-    }
-
-    /// Reads a run of backticks. The run is a fence if it begins its line and is the line's only run; if not, it is
-    /// inline code.
-    fn ticks(&mut self, length: usize) {
-        if self.before == Before::Nothing && length >= FENCE {
-            self.candidate = Some(self.fence(b'`', length));
-            return;
-        }
-        match self.candidate {
-            Some(candidate) if candidate.mark == b'~' => return,
-            Some(candidate) => {
-                self.run = candidate.length;
-                self.candidate = None;
-            }
-            None => {}
-        }
-        if self.run == 0 {
-            self.run = length;
-        } else if self.run == length {
-            self.run = 0;
-            self.code_closer = None;
-        }
-    }
-
     /// Treats an open run of backticks as text, because inline code cannot continue here.
     fn leave_code(&mut self) {
-        let closer = self.code_closer.take();
-        if self.run > 0 {
-            self.closer = closer;
+        let opener = self.code_opener.take();
+        if self.code.run > 0 {
+            self.open = opener;
         }
-        self.run = 0;
+        self.code.run = 0;
     }
 
-    /// Closes the reasoning or the quoting element.
-    fn close(&mut self) {
-        let Some(closer) = self.closer.take() else {
+    /// Ends what is open.
+    fn close(&mut self, words: &Words) {
+        let Some(open) = self.open.take() else {
             return;
         };
-        if closer.is_reasoning {
-            self.close_reasoning(&closer.text);
-        } else {
-            self.note_text(&closer.text);
+        match open {
+            Open::Reasoning { closer } => self.end_reasoning(&closer, words),
+            _ => self.note_text(open.closer()),
         }
     }
 
-    fn close_reasoning(&mut self, text: &str) {
-        if self.is_quoting_line() {
+    /// Ends reasoning, which begins a new line, unless the line up to the reasoning quotes what follows.
+    fn end_reasoning(&mut self, text: &str, words: &Words) {
+        self.quotes_at = self.at - text.len();
+        let is_quoted = self.before == Before::Prose
+            && (self.is_quoted || self.quotes_here(self.last, self.is_spaced, &words.marks));
+        if is_quoted || self.is_quoting_line(&words.marks) {
             self.note_text(text);
+            self.is_quoted |= is_quoted;
         } else {
             self.begin_line();
             self.before = Before::Block;
         }
     }
-}
 
-impl Layout {
     fn note_text(&mut self, text: &str) {
-        let Some(last) = text.chars().next_back() else {
-            return;
-        };
-        self.note_head(text);
-        if !text.chars().all(is_blank) {
+        self.code.note(text);
+        let content = text.trim_end_matches(is_blank);
+        self.is_spaced = content.len() < text.len() || (text.is_empty() && self.is_spaced);
+        if let Some(last) = content.chars().next_back() {
+            self.last = Some(last);
             self.before = Before::Prose;
             self.is_empty = false;
-        }
-        self.last = Some(last);
-    }
-
-    fn note_head(&mut self, text: &str) {
-        let is_head = self.head_length < HEAD;
-        if is_head && text.len() <= HEAD - self.head_length {
-            self.head.push_str(text);
-            self.head_length += text.chars().count();
-        } else if is_head {
-            let more = text.chars().take(HEAD - self.head_length);
-            let before = self.head.len();
-            self.head.extend(more);
-            let more = self.head.get(before..).unwrap_or_default();
-            self.head_length += more.chars().count();
         }
     }
 
     fn end_line(&mut self, line: &str, words: &Words) {
-        let candidate = self.candidate.filter(|_| self.closer.is_none());
-        let is_fenced = self.fences.iter().all(Option::is_some);
-        if !is_fenced && self.closer.is_none() && candidate.is_none() {
-            self.note_line(line, words);
+        let is_fenced = self.code.is_fenced() || self.code.may_begin_fence();
+        match &mut self.open {
+            Some(open) => open.end_line(),
+            None if !is_fenced => self.note_line(line, words),
+            None => {}
         }
-        let mut begins = false;
-        for strict in [false, true] {
-            let fence = self.fences.get(usize::from(strict)).copied().flatten();
-            let next = match fence {
-                Some(fence) if self.closes(fence) => None,
-                Some(fence) => Some(fence),
-                None => candidate.filter(|candidate| !strict || candidate.indent < CODE_INDENT),
-            };
-            begins |= fence.is_none() && next.is_some();
-            if let Some(slot) = self.fences.get_mut(usize::from(strict)) {
-                *slot = next;
-            }
-        }
-        if begins {
+        if self.code.end_line() {
             // Inline code does not continue after a fence.
             self.leave_code();
         }
@@ -763,17 +525,9 @@ impl Layout {
         self.begin_line();
     }
 
-    fn closes(&self, fence: Fence) -> bool {
-        let (indent, _) = split_indent(&self.head);
-        let content = self.head.trim_matches(is_blank);
-        let is_only = content.bytes().all(|byte| byte == fence.mark);
-        let is_whole = self.head_length < HEAD && content.len() >= fence.length;
-        is_whole && is_only && indent < fence.indent + CODE_INDENT
-    }
-
     /// Updates the state of lists, quotations and diffs after a line.
     fn note_line(&mut self, line: &str, words: &Words) {
-        let content = self.head.trim_matches(is_blank);
+        let content = self.code.head.trim_matches(is_blank);
         if content.is_empty() {
             if self.before == Before::Nothing {
                 // Inline code does not continue after a blank line.
@@ -791,15 +545,15 @@ impl Layout {
         self.in_quotation = self.in_quotation
             || content.starts_with('>')
             || words.ends_in_marker(line)
-            || (self.is_quoting_line() && words.has_marker(line));
-        let (indent, _) = split_indent(&self.head);
-        if is_list_item(content) {
+            || (self.is_quoting_line(&words.marks) && words.has_marker(line));
+        let (indent, _) = split_indent(&self.code.head);
+        if is_list_item(content, &words.marks) {
             self.in_list = true;
         } else if indent == 0 {
             self.in_list = false;
         }
-        let starts = |words: &[&str]| words.iter().any(|word| self.head.starts_with(word));
-        if self.head.starts_with(['@', 'd', '-', '+', '*'])
+        let starts = |words: &[&str]| words.iter().any(|word| self.code.head.starts_with(word));
+        if self.code.head.starts_with(['@', 'd', '-', '+', '*'])
             && starts(&["@@", "diff --git ", "--- ", "+++ ", "*** ", CONTEXT_DIFF])
         {
             self.in_diff = true;
@@ -809,45 +563,46 @@ impl Layout {
     }
 }
 
-/// Returns the offset of a lower-case word in the text, ignoring ASCII case.
-fn find_ignoring_case(text: &str, word: &str) -> Option<usize> {
-    let first = word.bytes().next()?;
-    memchr::memchr2_iter(first, first.to_ascii_uppercase(), text.as_bytes()).find(|at| {
-        let here = text.as_bytes().get(*at..*at + word.len());
-        here.is_some_and(|here| here.eq_ignore_ascii_case(word.as_bytes()))
-    })
-}
-
-/// Returns a line's indentation in columns, and the line's text.
-fn split_indent(line: &str) -> (usize, &str) {
-    let remaining = line.trim_start_matches([' ', '\t']);
-    let before = line.len() - remaining.len();
-    let columns = line
-        .bytes()
-        .take(before)
-        .fold(0, |columns, byte| match byte {
-            b'\t' => columns + CODE_INDENT - columns % CODE_INDENT,
-            _ => columns + 1,
-        });
-    (columns, remaining)
-}
-
 fn without_digits(text: &str) -> Option<&str> {
     let remaining = text.trim_start_matches(|c: char| c.is_ascii_digit());
     (remaining.len() < text.len()).then_some(remaining)
 }
 
-fn is_list_item(remaining: &str) -> bool {
-    let after = remaining.strip_prefix(['-', '*', '+', '•', '‣', '◦']);
-    let after = after.or_else(|| without_digits(remaining)?.strip_prefix(['.', ')']));
+fn is_list_item(remaining: &str, marks: &Marks) -> bool {
+    let after = remaining.strip_prefix(|first| marks.list_items.contains(&first));
+    let after = after.or_else(|| after_item_label(remaining));
     after.is_some_and(|after| after.is_empty() || after.starts_with([' ', '\t', '\r']))
 }
 
+/// Returns the text after a number, a letter, or a roman number that begins a list item (`1.`, `b)`, `(iv)`).
+fn after_item_label(remaining: &str) -> Option<&str> {
+    let (is_enclosed, text) = match remaining.strip_prefix('(') {
+        Some(text) => (true, text),
+        None => (false, remaining),
+    };
+    let after = text.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+    let label = text.get(..text.len() - after.len())?;
+    let is_roman = |label: &str| label.bytes().all(|byte| b"ivxIVX".contains(&byte));
+    if is_enclosed {
+        return after
+            .strip_prefix(')')
+            .filter(|_| (1..=3).contains(&label.len()));
+    }
+    let is_label = match label.len() {
+        0 => false,
+        1 => true,
+        2..=4 if is_roman(label) => true,
+        _ => label.bytes().all(|byte| byte.is_ascii_digit()),
+    };
+    after.strip_prefix(['.', ')']).filter(|_| is_label)
+}
+
 /// Returns true if the line begins with a line number.
-fn is_numbered(remaining: &str) -> bool {
+fn is_numbered(remaining: &str, marks: &Marks) -> bool {
     let is_gap = |c: char| matches!(c, ' ' | '\r');
     without_digits(remaining).is_some_and(|after| {
-        after.starts_with(['.', ')', ':', '|', '\t', '→'])
+        after.starts_with(['.', ')', ':', '\t', '→'])
+            || after.starts_with(|next| marks.table.contains(&next))
             || after.chars().take(2).filter(|c| is_gap(*c)).count() == 2
     })
 }

@@ -6,12 +6,16 @@
 pub(crate) mod byte_set;
 pub(crate) mod entry;
 pub(crate) mod family;
+pub(crate) mod fences;
 pub(crate) mod grammar;
 pub(crate) mod layout;
 pub(crate) mod marker_tree;
+pub(crate) mod marks;
+pub(crate) mod open;
 pub(crate) mod plain_text;
 pub(crate) mod quotes;
 pub(crate) mod reading;
 pub(crate) mod scanner;
 pub(crate) mod settings;
 pub(crate) mod values;
+pub(crate) mod words;

@@ -113,15 +113,15 @@ pub(crate) struct Scanner {
 }
 
 impl Scanner {
-    /// Starts the first part.
+    /// Starts the first part, which is not reasoning.
     pub fn begin(&mut self, part: u32) {
         self.part = part;
     }
 
-    /// Starts another part.
-    pub fn start_part(&mut self, part: u32, settings: &Settings) {
+    /// Starts another part. `in_text`: the part is not reasoning.
+    pub fn start_part(&mut self, part: u32, in_text: bool, settings: &Settings) {
         self.collect();
-        self.layout.start_part(&self.text, &settings.words);
+        self.layout.start_part(&self.text, in_text, &settings.words);
         if let Some(block) = self.pending.last_mut() {
             // A block cannot continue in another part.
             block.closer = None;

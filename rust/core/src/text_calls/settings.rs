@@ -4,13 +4,49 @@ use crate::text_calls::byte_set::ByteSet;
 use crate::text_calls::entry::Entry;
 use crate::text_calls::family::Family;
 use crate::text_calls::family::Tier;
-use crate::text_calls::layout::Message;
-use crate::text_calls::layout::Words;
 use crate::text_calls::marker_tree::Beginning;
 use crate::text_calls::marker_tree::Kinds;
 use crate::text_calls::marker_tree::MarkerTree;
+use crate::text_calls::marks::Marks;
 use crate::text_calls::reading::is_indent;
+use crate::text_calls::words::Lists;
+use crate::text_calls::words::Message;
+use crate::text_calls::words::Words;
+use serde_json::Map;
 use serde_json::Value;
+
+/// Returns the pairs of literals in a list of the settings.
+fn pairs_of(members: &Map<String, Value>, key: &str) -> Vec<[String; 2]> {
+    let pairs = members.get(key).and_then(Value::as_array);
+    let pairs = pairs.into_iter().flatten().filter_map(|pair| {
+        let word = |at: usize| Some(pair.get(at)?.as_str()?.to_owned());
+        Some([word(0)?, word(1)?])
+    });
+    pairs.collect()
+}
+
+/// Reads the marks that quote text.
+fn marks_of(members: &Map<String, Value>) -> Marks {
+    let character = |text: &str| text.chars().next();
+    let pairs = |key: &str| {
+        let pairs = pairs_of(members, key).into_iter();
+        let pairs = pairs.filter_map(|[open, close]| Some([character(&open)?, character(&close)?]));
+        pairs.collect()
+    };
+    let marks = |key: &str| {
+        let words = Entry(members).words(key).into_iter();
+        words.filter_map(|mark| character(&mark)).collect()
+    };
+    Marks {
+        quotations: pairs("quotation_marks"),
+        parentheses: pairs("parentheses"),
+        apostrophes: marks("apostrophes"),
+        emphasis: marks("emphasis"),
+        brackets: marks("brackets"),
+        list_items: marks("list_marks"),
+        table: marks("table_marks"),
+    }
+}
 
 /// Whether blocks are only reported or are promoted to calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,12 +169,7 @@ impl Settings {
         let mut end_of_turn = entry.words("end_of_turn");
         end_of_turn.extend(next_turn.iter().cloned());
         end_of_turn.sort_by_key(|literal| std::cmp::Reverse(literal.len()));
-        let pairs = members.get("reasoning_tags").and_then(Value::as_array);
-        let pairs = pairs.into_iter().flatten().filter_map(|pair| {
-            let word = |at: usize| Some(pair.get(at)?.as_str()?.to_owned());
-            Some([word(0)?, word(1)?])
-        });
-        let pairs: Vec<[String; 2]> = pairs.collect();
+        let pairs = pairs_of(members, "reasoning_tags");
         let messages = members.get("messages").and_then(Value::as_array);
         let messages = messages.into_iter().flatten().filter_map(|message| {
             let word = |at: usize| Some(message.get(at)?.as_str()?.to_owned());
@@ -153,6 +184,13 @@ impl Settings {
         line_ends.extend(pairs.iter().filter_map(|[_, close]| close.bytes().last()));
         line_ends.sort_unstable();
         line_ends.dedup();
+        let lists = Lists {
+            reasoning: pairs,
+            messages,
+            quoting: entry.words("quoting"),
+            sections: pairs_of(members, "sections"),
+            marks: marks_of(members),
+        };
         let mut tree = MarkerTree::default();
         for marker in markers.iter().filter(|marker| !marker.is_bare) {
             let of = marker.families.iter().filter_map(|at| families.get(*at));
@@ -183,7 +221,7 @@ impl Settings {
                 "anywhere" => TextAfterCall::Anywhere,
                 _ => TextAfterCall::End,
             },
-            words: Words::new(&pairs, &messages, &entry.words("quoting"), loud),
+            words: Words::new(lists, loud),
             reads_reasoning: entry.flag("reasoning"),
             has_bare: markers.iter().any(|marker| marker.is_bare),
             marks: ByteSet::new(marks),

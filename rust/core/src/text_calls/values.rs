@@ -314,6 +314,8 @@ pub(crate) enum Refusal {
     BadArguments,
     TextFollows,
     Finish,
+    /// The response contains a refusal.
+    Declined,
     Limit,
 }
 
@@ -329,6 +331,7 @@ impl Refusal {
             Refusal::BadArguments => "bad_arguments",
             Refusal::TextFollows => "text_follows",
             Refusal::Finish => "finish",
+            Refusal::Declined => "refusal",
             Refusal::Limit => "limit",
         }
     }

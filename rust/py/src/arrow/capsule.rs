@@ -107,7 +107,8 @@ impl RawStream {
 
     /// Returns the producer's message about the call that has just failed.
     fn error(&mut self, code: c_int) -> String {
-        // SAFETY: the callback belongs to this stream. The text that it returns stays valid until the next call.
+        // SAFETY: the callback belongs to this stream. The text that the callback returns stays valid until the next
+        // call.
         let text = self.get_last_error.map(|last| unsafe { last(self) });
         match text.filter(|text| !text.is_null()) {
             // SAFETY: the pointer is not null, and by contract it points to a C string.

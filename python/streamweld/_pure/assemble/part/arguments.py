@@ -160,8 +160,8 @@ class ArgumentText:
         return len(self.data) == 0 or (self.automaton.root is None and not self.plain and self.unfinished)
 
     def accepts(self, piece: bytes) -> bool:
-        """Return True if the text followed by the piece is JSON, or the beginning of JSON, and no rule other than A1 is
-        in progress.
+        """Return True if no rule other than A1 is in progress, and the text followed by the piece is JSON or the
+        beginning of JSON.
         """
         return not (self.plain or self.overflow or self.replayed) and self.automaton.after(piece).verdict != "broken"
 
@@ -219,7 +219,7 @@ class ArgumentText:
         return self._repair(piece, after, header=header)
 
     def append(self, piece: bytes) -> None:
-        """Append text that continues the arguments (`accepts`) and that no rule must change."""
+        """Append text that continues the arguments (`accepts`) and that no rule may change."""
         self.automaton.feed(piece)
         self.data += piece
         self._cumulative = self._doubles = False
@@ -273,7 +273,7 @@ class ArgumentText:
         return self.drop_replay()
 
     def drop_replay(self) -> PushResult:
-        """Drop a repetition that was held back (A6), because the input ended before it was complete."""
+        """Drop an incomplete repetition that was held back (A6)."""
         if not self.replayed:
             return _KEPT
         self.replayed = 0

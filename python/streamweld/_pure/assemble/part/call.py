@@ -103,8 +103,8 @@ class Call:
         # The id is reserved for this call, even though a later call with the same id closed first.
         self.keeps_id = False
         self.id_changed = False
-        self.item_id: str | None = None  # the id of the call's item that events report
-        self.provider_executed = False  # the provider executes the call, so the client must not
+        self.item_id: str | None = None  # the item id that events report for the call
+        self.provider_executed = False  # the provider executes the call, so the client must not execute it
         self.name = ""
         self.doubtful_piece: str | None = None  # the last piece of the name, if it has not been reported
         self.index: int | None = None  # the first index with which a fragment addressed the call
@@ -185,10 +185,7 @@ class Call:
         return self.merge is None and (not piece or self.text.accepts(piece))
 
     def suits(self, piece: bytes, *, custom: bool) -> bool:
-        """Return True if the piece has the type of the call, JSON or free-form, or if the piece or the call has no
-        text.
-
-        """
+        """Return True if the piece and the call have the same type (JSON or free-form), or if either has no text."""
         return not piece or self.custom == custom or (self.empty and not self.joiner.held)
 
     def settle_type(self, *, custom: bool) -> None:

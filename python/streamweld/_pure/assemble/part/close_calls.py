@@ -15,7 +15,7 @@ others.
     classify   complete, empty, incomplete or invalid, with a reason
 
 The steps run in the order of the table. Each step takes time linear in the number of calls and the length of their
-text. `CallsEnd` states what the finish reason means for the calls.
+text. `CallsEnd` describes what the finish reason means for the calls.
 """
 
 from __future__ import annotations
@@ -353,7 +353,7 @@ def _identify(choice: Choice, call: Call) -> str:
     if wire is not None and first is not None:
         # The earlier call may still be open, so the id is reserved for it.
         first.keeps_id |= first.outcome is None and _wire_id(choice, first) == wire and not shared.is_taken(wire)
-        shared.ids_given.add(wire)  # two calls received the id, even if as an alias
+        shared.ids_given.add(wire)  # two calls received the id, one of them perhaps as an alias
     if wire is not None and call.keeps_id:
         return wire
     given = shared.fresh_id(call_events.minted_id(choice, call) if wire is None else wire, minted=wire is None)
@@ -396,8 +396,8 @@ def _classify(
 ) -> CallOutcome:
     """Return the final result of a call with the final id `given`, and report what is wrong with the call.
 
-    `owners`: for each id, the number of calls whose first id it is. Aliases that belong to another call are omitted.
-    `unclosed`: the stream closed other calls explicitly, but not this call.
+    `owners`: for each id, the number of calls that received it as their first id. Aliases that belong to another call
+    are omitted. `unclosed`: the stream closed other calls explicitly, but not this call.
     """
     text = call.text
     reason: str | None = None

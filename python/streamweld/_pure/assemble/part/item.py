@@ -129,7 +129,7 @@ class Item:
         self.public_id: str | None = None  # the item id that events report, if it differs from `item_id`
         # An opening event announced the item. If false, the item was created for another event that referred to it.
         self.announced = False
-        self.opened_bare = False  # its opening event contained no part, so it has its own closing event
+        self.opened_bare = False  # the opening event contained no part, so the item has its own closing event
         self.open = True
         self.parts: list[ItemPart] = []
         self._unclosed: list[ItemPart] = []  # all open parts, and some closed ones, which are removed only from the end

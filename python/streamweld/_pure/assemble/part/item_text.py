@@ -57,7 +57,7 @@ __all__ = [
 def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int | None) -> ItemPart | None:
     """Return the part of the item that a delta with this sub-index belongs to.
 
-    The last part that an event with the same `sub` addressed takes precedence. If there is none, return the last part
+    Return the last part that an event with the same `sub` addressed. If no event had this `sub`, return the last part
     of the channel, because some gateways send a new `content_index` in every delta. Return None if the last part of the
     channel is closed, if its complete text was received, or if two of its deltas in a row had the same `sub`.
     """
@@ -77,8 +77,9 @@ def find_part(item: Item, channel: Channel, kind: ReasoningKind | None, sub: int
 def find_whole(item: Item, channel: Channel, kind: ReasoningKind, sub: int | None, text: str | None) -> ItemPart | None:
     """Return the part of the item that a complete text with this sub-index belongs to.
 
-    The part that an event with the same `sub` addressed takes precedence. Next comes the first part with the same text
-    whose complete text has not been received yet. As a last resort, return the part that a delta would belong to.
+    Return the part that an event with the same `sub` addressed. If no event had this `sub`, return the first part with
+    the same text whose complete text has not been received yet. If no part has the same text, return the part that a
+    delta would belong to.
     """
     named = item.by_sub_index.get((channel, kind, sub))
     if named is not None and named.has_sub_index(sub):
@@ -139,7 +140,7 @@ def repeat_part(item: Item, one: ItemPart, index: int | None, text: str | None) 
     if item.open != one.part.open or not one.length or other_index or other_text:
         return False
     one.repeated, item.repeats = 0, True
-    one.joiner.held = ""  # the half of a character is sent again, too
+    one.joiner.held = ""  # the event also repeats the held half of a character
     return True
 
 

@@ -75,8 +75,8 @@ class Labels:
     def closed_text(self, text: str) -> str | None:
         """Return the text of the part, in which closing texts replace the deltas with the same label.
 
-        Return None if no closing text arrived. If only one arrived, and it differs from the deltas with its label, it
-        is the text of the whole part.
+        Return None if no closing text arrived. If only one closing text arrived, and the deltas with its label have
+        another text, the closing text is the text of the whole part.
         """
         closes = self._closes
         if not closes:

@@ -136,7 +136,7 @@ class RawMembers:
 
     def __init__(self) -> None:
         self._members: dict[str, str] = {}
-        self._entries = 0  # 0 while there is only one object, which the native backend stores as one text
+        self._entries = 0  # not counted while there is only one object, which the native backend stores as one text
         self.size = 0
 
     def add(self, raw: str) -> Growth:

@@ -75,7 +75,7 @@ def is_close_under_another_id(
 
 
 def rename_call(choice: Choice, item: Item, name: str | None) -> None:
-    """Replace the name of a call with the name in its closing event, and report a conflict if they differ."""
+    """Replace the name of a call with the name in its closing event, and report a conflict if the two names differ."""
     call = item.call
     if call is None:
         return
@@ -93,7 +93,7 @@ def is_closed(item: Item) -> bool:
 
 
 def report_reannounced(choice: Choice, item: Item, address: Address) -> None:
-    """Report, at most once per item, that its call was announced again."""
+    """Report, at most once per item, that the item's call was announced again."""
     if item.call is None:
         return
     item.call.announced_again.add(None)  # an overflow (A8) then belongs to a second call
@@ -156,7 +156,7 @@ def decide(choice: Choice, item: Item, address: Address, *, closed: bool) -> Non
 
 def _goes_on(choice: Choice, first: Item, earlier: Call, item: Item, later: Call) -> bool:
     """Give the text of a later item to an earlier call with unfinished arguments if the text continues or repeats them.
-    Return False if it does not.
+    Return False if the text does neither.
 
     Some gateways send every fragment in a separate item. The rules A2 to A8 do not apply to a whole item.
     """

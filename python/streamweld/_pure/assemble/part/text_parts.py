@@ -89,7 +89,9 @@ class TextParts:
         return [part.part for part in self.parts if part.open]
 
     def restates(self, channel: Channel, text: str) -> bool:
-        """Return True if `text` equals all text of a channel, and this text arrived in at least two pieces (AM9)."""
+        """Return True if `text` equals all earlier text of a channel, and the earlier text arrived in at least two
+        pieces (AM9).
+        """
         length = self._lengths.get(channel)
         return (
             length is not None

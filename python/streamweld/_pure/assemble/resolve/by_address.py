@@ -47,7 +47,9 @@ def learn(state: Choice, item: Item, address: Address) -> None:
 
 
 def restatement(state: Choice) -> Restatement:
-    """Return the lookup tables with which a terminal list is matched. The first call builds the tables."""
+    """Return the lookup tables for matching a terminal list with streamed parts and calls. The first call builds the
+    tables.
+    """
     if state.restatement is None:
         state.restatement = Restatement(state.item_index)
     return state.restatement

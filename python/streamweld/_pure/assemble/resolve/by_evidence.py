@@ -240,8 +240,8 @@ def _unbound(choice: Choice, incoming: Incoming) -> Decision:
     waiting = choice.next_waiting(custom=incoming.custom, latest=latest)
     if waiting is not None and waiting.takes(payload, custom=incoming.custom):
         candidates = choice.open_calls(custom=incoming.custom)
-        # A JSON payload shows whether it continues arguments or begins them. Free-form text does not, so it may belong
-        # to any open call.
+        # A JSON payload shows whether it continues arguments or begins them. Free-form text does not show this, so a
+        # piece of free-form text may belong to any open call.
         among = candidates.unfinished if incoming.custom else candidates.waiting
         return Decision("R3b2", waiting, note="ambiguous_orphan_index" if among.count > 1 else None)
     other = choice.accepting(payload, custom=incoming.custom)
@@ -298,8 +298,8 @@ def _one_of_several(choice: Choice, incoming: Incoming) -> str | None:
 
 
 def _latest_or_nothing(choice: Choice, rule: str) -> Decision:
-    """Assign a fragment that has no id, name or payload to the last addressed call. If there is none, the fragment is
-    ignored.
+    """Assign a fragment without an id, a name and a payload to the last addressed call, or ignore the fragment if no
+    call was addressed.
     """
     if choice.latest is not None and not choice.latest.dropped:
         return Decision(rule, choice.latest)

@@ -134,7 +134,8 @@ class ItemIndex:
         """Store the ids of the address that was resolved to the item, so that later events with these ids are resolved
         to it too. Report an unexpected id.
 
-        Return the item id of the address if it unexpectedly differs from the item's own id, but only once per item.
+        Return the item id of the address if that id unexpectedly differs from the item's own id, but only once per
+        item.
         """
         other = None
         for identity in (address.item_id, address.call_id, address.public_id):
@@ -194,8 +195,8 @@ class ItemIndex:
     def _unanswered(self, call_id: str) -> Item | None:
         """Return the item of a call with this id from an earlier step, if the call has no result yet.
 
-        Until the result of a call arrives, its id cannot refer to another call. After the result, a later step may
-        reuse the id, because each step is a separate model response.
+        Until the result of a call arrives, the id of the call cannot refer to another call. After the result, a later
+        step may reuse the id, because each step is a separate model response.
         """
         item = _resolve_alias(self._earlier.get(call_id))
         call = None if item is None else item.call

@@ -3,16 +3,16 @@ part. This module compares only texts; it does not change parts.
 
 1   If the entries and the streamed parts concatenate to the same text, they agree, regardless of how that text is
     divided.
-2a  A part that has been closed is matched with an entry that has the same text: the one at its position,
-    otherwise the first free one.
-2b  If there is no such entry and other parts are still open, the part is matched with the start of an entry: the one at
-    its position, otherwise the first free one. The open parts get the rest of that entry.
-2c  If neither 2a nor 2b applies, the part keeps its text. The entry at its position is then skipped, unless an open
-    part has the same text as that entry.
+2a  A part that has been closed is matched with an entry that has the same text: the entry at the part's position,
+    otherwise the first free entry.
+2b  If there is no such entry and other parts are still open, the part is matched with the start of an entry: the entry
+    at the part's position, otherwise the first free entry. The open parts get the rest of that entry.
+2c  If neither 2a nor 2b applies, the part keeps its text. The entry at the part's position is then skipped, unless an
+    open part has the same text as that entry.
 3   Open parts are matched with the remaining entries in order, equal texts first. An entry between two parts is added
     to the part before it. Entries at the end become new parts, or are added to the last part if its deltas had several
     sub-indexes.
-4   A part without an entry becomes empty, unless the entry at its position is empty.
+4   A part without an entry becomes empty, unless the entry at the part's position is empty.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Plan:
             free = self._take_done(parts, entries, starts)
             self._take_open(parts, entries, starts, free)
             self._check_order(parts)
-        # An empty entry belongs to the part at its position, but does not change it.
+        # An empty entry belongs to the part at the same position, but does not change that part.
         for position, (text, update) in enumerate(zip(entries, self.updates, strict=False)):
             if not text:
                 self.assignments[position] = position

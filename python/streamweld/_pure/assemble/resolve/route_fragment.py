@@ -155,8 +155,8 @@ def _check_order(choice: Choice, call: Call | None) -> None:
 
 
 def _means_another(choice: Choice, call: Call, incoming: Incoming) -> bool:
-    """Return True if clients would assign the fragment to another call, or would concatenate its id or name with those
-    they have.
+    """Return True if clients would assign the fragment to another call, or would append its id or name to the id or
+    name that they already have.
 
     Clients identify a call by its index alone.
     """
@@ -356,7 +356,7 @@ def open_call(choice: Choice, incoming: Incoming, decision: Decision) -> Call:
         choice.shared.out.mark_misread("index_taken" if before is not None else "id_taken" if taken else why)
     call = choice.create(custom=incoming.custom)
     if before is not None and before.text.unfinished and not (before.empty or before.dropped):
-        call.pending_ambiguity = "ambiguous_same_index"  # it takes the index of a call in progress
+        call.pending_ambiguity = "ambiguous_same_index"  # the fragment takes the index of a call in progress
     call.tentative = decision.tentative and choice.shared.settings.switches.dup_id_empty_header == "drop"
     if decision.displaced_empty is not None:
         decision.displaced_empty.displaced_empty = True

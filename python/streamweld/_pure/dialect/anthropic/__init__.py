@@ -242,7 +242,7 @@ class AnthropicDecoder:
         self._started = True
         self._id = identity
         self._assembler.started(identity, model, None, as_object(extra))
-        self._assembler.complete_start(identity, model, None)  # if content arrived before the message
+        self._assembler.complete_start(identity, model, None)  # content may have started the message
         self._assembler.text(0, "", None)
 
     def _message_start(

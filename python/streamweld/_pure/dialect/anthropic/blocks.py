@@ -275,7 +275,7 @@ class BlockReader:
                 self._call(block, index, BLOCK_FIELDS[kind], provider_executed=kind != "tool_use")
             case _:
                 if index in self._open:
-                    # Another block with the same index is still open. The new block closes it.
+                    # Another block with the same index is still open, and the new block closes that block.
                     self._open.discard(index)
                     self._assembler.item_closed(0, None, address, None, None)
                 self._out.announce(index)
@@ -329,8 +329,8 @@ class BlockReader:
     def _other(self, block: Block, kind: str) -> str:
         """Emit a tool result, or emit a block of another type as unknown content.
 
-        A `compaction` block is emitted later, when it is complete. Return the JSON of the block; in a tool result, the
-        id is the final id of its call.
+        A `compaction` block is emitted later, when it is complete. Return the JSON of the block. In a tool result, the
+        id is replaced by the final id of the call.
         """
         payload, value, path = block.payload, block.value, block.path
         call_id = an_id(payload, value, path, "tool_use_id", block.notes) if kind.endswith("tool_result") else None

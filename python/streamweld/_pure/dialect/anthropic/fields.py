@@ -59,7 +59,7 @@ def delta_type(delta: Mapping[str, Any]) -> str:
 def block_type(block: Mapping[str, Any]) -> str:
     """Return the type of a block.
 
-    If the type is missing, derive it from the members. If that fails, return an empty string.
+    If the type is missing, derive it from the members. If the type cannot be derived, return an empty string.
     """
     kind = type_of(block)
     if kind:

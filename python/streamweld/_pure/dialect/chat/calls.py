@@ -50,7 +50,7 @@ def _has_custom(entry: dict[str, Any]) -> bool:
 
 
 def is_typed_tool_use(part: Mapping[str, Any]) -> bool:
-    """Return whether a list element has the type `tool_use` and an id, a name, or arguments."""
+    """Return whether a list element has the type `tool_use`, and at least one of an id, a name, and arguments."""
     if part.get("type") != "tool_use":
         return False
     call = part["tool_use"] if is_object(part.get("tool_use")) else part
@@ -181,8 +181,8 @@ class CallReader:
         index, index_raw = None, None
         if "index" in entry:
             index, index_raw = self._index(payload, entry["index"], path)
-        # Without a `function` or `custom` object, the call object itself contains the name, and the arguments or, for a
-        # free-form tool, the input.
+        # Without a `function` or `custom` object, the call object itself contains the name and the arguments (for a
+        # free-form tool, the input).
         custom = _has_custom(entry)
         inner_key = "custom" if custom else "function"
         wrapped = entry.get(inner_key)

@@ -1,8 +1,8 @@
 """Decodes one choice of a Chat chunk: its content, its calls, a complete message, and the finish reason, in this order.
 
-The unknown members of a chunk are attached as metadata to the first event that the chunk causes, unless it is a call
-event. Call events contain only the metadata of their call. If a chunk causes only call events, its metadata is added to
-the last event of the choice.
+The unknown members of a chunk are attached as metadata to the first event that the chunk causes, unless that event is a
+call event. Call events contain only the metadata of their call. If a chunk causes only call events, its metadata is
+added to the last event of the choice.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ if TYPE_CHECKING:
 
 
 ABSENT_REASONS = frozenset(DIALECTS["chat"]["absent_reasons"])
-_BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # unknown next to a delta or message
-# Members of a choice that are not kept. Either an event contains them, or a client would read them as content or calls
-# if repair wrote them next to an empty delta.
+_BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # known members of a choice with a delta or message
+# Members of a choice that are not kept, either because an event contains them, or because clients would read them as
+# content or calls if repair wrote them next to an empty delta.
 _NOT_KEPT = frozenset({"logprobs", "text", "content", "tool_calls", "toolCalls", "tool_call", "function_call"})
 _OTHER_ROLES = ("tool", "function", "user", "system", "developer")
 # Lists of a delta that are kept unchanged.
@@ -112,8 +112,8 @@ class MessageDeltas:
 
 @dataclass(slots=True, frozen=True)
 class _Outside:
-    """Members of a choice that are read as if they were in its delta or message, if those contain no content or
-    calls.
+    """Members of a choice that are read as if they were in its delta or message, if that delta or message contains no
+    content or calls.
     """
 
     choice: Mapping[str, Any]
@@ -169,10 +169,10 @@ class ChoiceReader:
         self._audio_size = 0
         self._attached = False  # files or annotations arrived in deltas, so a complete message only repeats them
         self._repetition_reported = False
-        self._reasoning_fields: tuple[str, ...] = ()  # members with the last reasoning; only for repair
-        self._split_pairs = SplitPairs()  # only for repair
+        self._reasoning_fields: tuple[str, ...] = ()  # members that contained the last reasoning; used only by repair
+        self._split_pairs = SplitPairs()  # used only by repair
         self._side_calls = SideCalls(index, tools.assembler)
-        self._kept_members = False  # the last chunk had unknown members; only for repair
+        self._kept_members = False  # the last chunk had unknown members; used only by repair
         self.readers = Readers()
         self._begin()
 

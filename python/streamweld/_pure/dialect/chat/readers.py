@@ -148,8 +148,8 @@ class Readers:
     def _member(self, path: ListPath, value: object, notes: Anomalies, *, is_known: bool) -> None:
         """Check the lists in a member of a delta. Clients also merge the lists inside the objects of a delta.
 
-        `is_known`: whether the decoder reads an object in this place. If so, the lists inside the object are not
-        checked.
+        `is_known`: whether the decoder reads an object in this place. If `is_known` is True, the lists inside the
+        object are not checked.
         """
         if is_array(value):
             if value:
@@ -162,7 +162,7 @@ class Readers:
 
     def _list(self, path: ListPath, value: list[Any], notes: Anomalies) -> None:
         indexes = [entry["index"] for entry in value if is_object(entry) and "index" in entry]
-        # Clients merge the entries of a first list if any entry has an index, even an invalid index.
+        # Clients merge the entries of the first list at a path if any entry has an index, even an invalid index.
         merges = bool(indexes)
         is_indexed = len(indexes) == len(value) and all(map(_is_index, indexes))
         if path.text in self._lists:

@@ -49,8 +49,7 @@ class CallReader:
         self._out = out
         self._placeholder_reported = False
         self._address: Address | None = None  # address of the active call
-        # Whether the active call ended without arguments. If so, a part that contains only arguments continues the
-        # call.
+        # Whether the active call ended without arguments. A part that contains only arguments then continues the call.
         self._waiting = False
         self._partial = PartialArguments()
         self._others: dict[str, tuple[Address, PartialArguments]] = {}  # other calls that have not ended, by id

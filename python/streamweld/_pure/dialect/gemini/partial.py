@@ -12,19 +12,19 @@ import re
 
 __all__ = ["PartialArguments", "parse_path"]
 
-ChunkProcessor = str | int
+PathStep = str | int
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[([0-9]{1,9})\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]", re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
-def parse_path(text: str, max_depth: int) -> list[ChunkProcessor] | None:
+def parse_path(text: str, max_depth: int) -> list[PathStep] | None:
     """Return the steps of a JSON path from the root, or None if the path is malformed or has more than `max_depth`
     steps.
     """
     if not text.startswith("$"):
         return None
-    steps: list[ChunkProcessor] = []
+    steps: list[PathStep] = []
     at = 1
     while at < len(text):
         found = _STEP.match(text, at)
@@ -49,18 +49,18 @@ class _Open:
     def __init__(self, *, is_array: bool) -> None:
         self.is_array = is_array
         self.count = 0
-        self.key: ChunkProcessor | None = None
+        self.key: PathStep | None = None
         self.keys: set[str] = set()
 
 
 class PartialArguments:
-    """The arguments of one call. Its methods return the next piece of the JSON text."""
+    """The arguments of one call. The methods return the next piece of the JSON text."""
 
     __slots__ = ("_begun", "_broken", "_open", "_string")
 
     def __init__(self) -> None:
         self._open: list[_Open] = []
-        self._string: list[ChunkProcessor] | None = None  # path of the unfinished string
+        self._string: list[PathStep] | None = None  # path of the unfinished string
         self._begun = False  # whether any text has been written
         self._broken = False
 
@@ -69,7 +69,7 @@ class PartialArguments:
         """Whether every string is finished and every leaf value could be added."""
         return self._string is None and not self._broken
 
-    def string(self, steps: list[ChunkProcessor], text: str, *, goes_on: bool) -> str | None:
+    def string(self, steps: list[PathStep], text: str, *, goes_on: bool) -> str | None:
         """Return the text for a piece of a string, or None if the piece cannot be added.
 
         `goes_on`: whether more pieces of the string follow.
@@ -85,7 +85,7 @@ class PartialArguments:
         self._string = steps if goes_on else None
         return written if goes_on else written + '"'
 
-    def leaf(self, steps: list[ChunkProcessor], token: str) -> str | None:
+    def leaf(self, steps: list[PathStep], token: str) -> str | None:
         """Return the text for a complete number, boolean, or null. Return None if the value cannot be added."""
         lead = self._lead(steps)
         return None if lead is None else lead + token
@@ -104,7 +104,7 @@ class PartialArguments:
             return "{}"
         return "".join("]" if level.is_array else "}" for level in reversed(self._open))
 
-    def _lead(self, steps: list[ChunkProcessor]) -> str | None:
+    def _lead(self, steps: list[PathStep]) -> str | None:
         """Return the text between the last leaf value and the leaf value at `steps`: brackets, a comma, and a key.
 
         Return None if the leaf value cannot be added.
@@ -135,7 +135,7 @@ class PartialArguments:
         self._begun = True
         return "".join(out)
 
-    def _put(self, level: _Open, step: ChunkProcessor, out: list[str]) -> bool:
+    def _put(self, level: _Open, step: PathStep, out: list[str]) -> bool:
         """Write the comma before a new member or element and, for a member, its key. Return False if the member or
         element cannot be added."""
         if isinstance(step, int):

@@ -106,7 +106,7 @@ class ResponsesDecoder:
         self._arguments = ArgumentReader(assembler)
         self._audio = Audio(assembler)
         self._start_members: Raw | None = None  # metadata of the start event; None before it
-        self._unexplained: _Failure | None = None  # a failure without an error, which the next event may contain
+        self._unexplained: _Failure | None = None  # a failure without an error; the next event may contain the error
         self.ended = False
         self._steps: Mapping[str, Callable[[dict[str, Any], Reader], bool]] = {
             "response.output_item.added": self._items.added,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 _FUNCTION_MEMBERS = frozenset({"name"})  # members of a Chat call inside an item, apart from its arguments
-_PIECE_MEMBERS = ("arguments", "partial_json")  # members that may contain the text of a delta that is an object
+_PIECE_MEMBERS = ("arguments", "partial_json")  # members that may contain the text if a delta is an object
 
 
 @dataclass(frozen=True, slots=True)

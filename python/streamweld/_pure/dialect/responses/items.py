@@ -105,7 +105,8 @@ class ItemReader:
     def _in_line(self, output: Sequence[object]) -> bool:
         """Return whether the terminal output has as many items as were streamed, with the same types.
 
-        If so, positions in the terminal output are output indexes. Some gateways omit items from the terminal output.
+        If the number and types agree, positions in the terminal output are output indexes. Some gateways omit items
+        from the terminal output.
         """
         types = [_type_of(item) if is_object(item) else "" for item in output]
         return len(types) == len(self._types) and all(self._types.get(n) == name for n, name in enumerate(types))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 4096  # maximum number of items for which annotation counts and closed parts are stored
 
-_DELTA_MEMBERS = ("text", "content", "delta", "refusal")  # members with the text of a delta that is an object
+_DELTA_MEMBERS = ("text", "content", "delta", "refusal")  # members that may contain the text if a delta is an object
 
 _Key = int | str | None
 _Part = str | dict[str, Any]  # some gateways send only a string

@@ -125,7 +125,7 @@ class Chat:
             handler(event)
 
     def end(self, ending: Ending) -> None:
-        """Write the finish chunks, the usage and `[DONE]`, or the error, after which nothing follows."""
+        """Write either the finish chunks, the usage and `[DONE]`, or an error. Nothing follows."""
         fault = ending.fault
         if fault is None and (ending.completeness == "truncated" or not self._finished):
             fault = fault_of(CUT)
@@ -317,8 +317,8 @@ class Chat:
         for annotation in annotations:
             citation = read_citation(annotation, None if is_message else length)
             if citation is None or citation.start is None or citation.end is None:
-                # All clients expect a citation to have a position in the text, and @ai-sdk/openai rejects a stream with
-                # a citation that has none.
+                # All clients expect a citation to have a position in the text, and @ai-sdk/openai rejects a stream that
+                # contains a citation without a position.
                 self._context.losses.note("sources")
             else:
                 self._citations.setdefault(event.choice, []).append(_citation(citation.shifted(start)))

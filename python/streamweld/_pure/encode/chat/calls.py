@@ -167,7 +167,7 @@ class Calls:
         heappush(self._turns, event.part)
         elements = self._go_on()
         if call.state is _State.WAITING:
-            call.index = None  # the call is not written where the source sent it
+            call.index = None  # the call is written at another position than in the source
         return elements
 
     def retracted(self, part: int) -> list[str]:

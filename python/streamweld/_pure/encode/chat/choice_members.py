@@ -27,7 +27,8 @@ class OwnMembers:
 
     def __init__(self) -> None:
         self._unwritten: dict[int, tuple[Raw, Raw]] = {}  # members of a choice, and members of its delta
-        self._finish: dict[int, tuple[Raw, Raw]] = {}  # the same for members that arrived with the finish reason
+        # The members of a choice, and the members of its delta, that arrived with the finish reason.
+        self._finish: dict[int, tuple[Raw, Raw]] = {}
         self._names: dict[int, set[str]] = {}  # names of the members in the source's current chunk
         self._delta_names: dict[int, set[str]] = {}  # names of the delta's members in the source's current chunk
         self._lists: dict[int, ListIndexes] = {}  # the lists in the deltas
@@ -48,7 +49,7 @@ class OwnMembers:
             (self._finish if finishes else self._unwritten)[content.choice] = own, delta
 
     def _indexed(self, choice: int, members: Raw) -> Raw:
-        """Return those members of a delta that can be written, with indexes in their lists."""
+        """Return the members of a delta that can be written. In their lists, elements without an `index` get one."""
         lists = self._lists.setdefault(choice, ListIndexes())
         self._lossy.discard(choice)
         made: Raw = {}

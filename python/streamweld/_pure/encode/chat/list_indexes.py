@@ -84,7 +84,8 @@ class ListIndexes:
         had_objects, known.has_objects = known.has_objects, known.has_objects or bool(found)
         is_whole = len(found) == len(entries)
         indexes = [_index_of(entry) for entry in found]
-        # Clients store a first list without indexes unchanged, and append later entries to a list without objects.
+        # Clients store the first list of a member unchanged if no entry has an index, and append later entries to a
+        # list without objects.
         if not had_objects and (known.length or not (is_whole or any("index" in entry for entry in found))):
             known.length += len(entries)
             return entries

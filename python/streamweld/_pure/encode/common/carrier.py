@@ -40,8 +40,8 @@ class Carriers:
         self._ends: dict[int, int] = {}  # choice -> number of characters in its text so far
 
     def carried(self, source: str, event: Event) -> list[Event] | None:
-        """Return the events to write instead of an event with data that only its provider can use, or None for any
-        other event.
+        """Return the events that replace an event with data that only one provider can use, or None for any other
+        event.
         """
         if isinstance(event, ReasoningDone):
             carrier = _of_reasoning(source, event)

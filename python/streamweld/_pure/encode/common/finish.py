@@ -25,7 +25,8 @@ Completeness: TypeAlias = Literal["complete", "assumed", "truncated"]
 
 _FACTS = load_conversions()
 CUT: Final = "TruncatedStream"
-SUCCESS: Final = frozenset({"stop", "tool_calls"})  # after these, clients run even calls without arguments
+# After these finish reasons, clients run even calls without arguments.
+SUCCESS: Final = frozenset({"stop", "tool_calls"})
 # Targets whose clients reject unknown finish reasons.
 _CLOSED: Final = frozenset({"ai-sdk-parts", "ai-sdk-ui"})
 

@@ -13,7 +13,7 @@ __all__ = ["IdMint", "Kind"]
 
 Kind: TypeAlias = Literal["resp", "msg", "rs", "fc", "chatcmpl", "txt", "src", "tc"]
 
-_JOINT: Final = {"chatcmpl": "-"}  # OpenAI writes `chatcmpl-…`, and all other ids with an underscore
+_JOINT: Final = {"chatcmpl": "-"}  # OpenAI writes `chatcmpl-…` with a hyphen, and all other ids with an underscore
 
 
 class IdMint:

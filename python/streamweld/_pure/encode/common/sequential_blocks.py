@@ -93,7 +93,8 @@ class Block:
     at: int | None = None
     sent: int | None = None
     item: str | None = None
-    members: Raw = field(default_factory=dict[str, str])  # unknown members of the start event, from the same dialect
+    # Unknown members of the start event (empty if the source has another dialect).
+    members: Raw = field(default_factory=dict[str, str])
     cited: int = 0  # number of annotations that were already written
     cites_late: bool = False  # an annotation arrived while the block was not open
     unmodelled: UnmodelledBlock | None = None  # the content of a block without a part
@@ -213,7 +214,7 @@ class Blocks:
         self._ids: dict[str, Block] = {}  # unfinished calls, by the id with which they were announced
         self._unwritten_calls: dict[str, Block] = {}  # complete calls that have not been written yet, by id
         self._calls: dict[str, ToolCall] = {}  # written calls, needed for their results
-        # Complete calls that are written at the end of the response, unless their result arrives before. The client
+        # Complete calls that are written at the end of the response, unless their result arrives earlier. The client
         # must not run a call that already has a result.
         self._unanswered: dict[str, Block] = {}
         self.client_calls = 0

@@ -73,7 +73,7 @@ _TARGET: Final = "responses"
 _OWN_ID: Final = "resp_"
 _UNKNOWN_MODEL: Final = "unknown"
 _DONE: Final = "completed"
-_CANCELLED: Final = ("cancelled", "canceled")  # both spellings that gateways use
+_CANCELLED: Final = ("cancelled", "canceled")  # gateways use both spellings
 _CUT_REASON: Final = "stream_truncated"
 _INVALID_REASON: Final = "invalid_tool_call"
 

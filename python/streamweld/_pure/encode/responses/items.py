@@ -111,7 +111,7 @@ class Holder:
         self.is_message = shape.holder is None
         self.encrypted: str | None = None
         self.parts: dict[str, dict[int, str]] = {shape.holder or "content": {}}  # part JSON, by member and index
-        self._next: dict[str, int] = {}  # one more than the highest part index, by that member
+        self._next: dict[str, int] = {}  # for each index member, one more than the highest part index
         if not announced:
             wire.event("response.output_item.added", f'{self.at},"item":{self._item("in_progress")}')
 

@@ -5,7 +5,7 @@ The form is not XML: a value is raw text up to its closer. Keys of a family in `
 - `call`: the literals `open`, `named` (after the name) and `close`; `lead` and `tail` around the call; `counter`, a
   literal that may follow `named` and digits; `repeats`, if the name may also precede `open`
 - `parameter`: the literals `open`, `named` and `close`, in which `{key}` is the name of the parameter
-- `trim`: `newline` removes one newline at each end of a value
+- `trim`: `newline` removes one line break, LF or CRLF, at each end of a value
 - `typed`: `attribute` if the tag of a parameter declares whether its value is a string; otherwise, the schema
   determines the type. The keys `string` and `json` contain the two literals. The defaults of these literals are
   `string="true">` and `string="false">`. A call with such tags may also be a single JSON object, between the two
@@ -16,7 +16,8 @@ The form is not XML: a value is raw text up to its closer. Keys of a family in `
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._pure.text_calls.cursor import Malformed
 from streamweld._pure.text_calls.grammar.call import Argument, WrittenCall
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from streamweld._pure.text_calls.cursor import Cursor, Steps
 
 __all__ = ["add", "parse"]
+
+_FIRST_BREAK: Final = re.compile(r"\A\r?\n")
+_LAST_BREAK: Final = re.compile(r"\r?\n\Z")
 
 
 def parse(cursor: Cursor, data: Mapping[str, Any]) -> Steps[list[WrittenCall]]:
@@ -96,7 +100,7 @@ def _parameter(cursor: Cursor, data: Mapping[str, Any], *, by_attribute: bool) -
     if any(not piece.startswith("/") for piece in text.split(parameter["open"])[1:]):
         raise Malformed  # the closing tag is missing; an opening literal that ends in `<` also matches closing tags
     if data.get("trim") == "newline":
-        text = text.removeprefix("\n").removesuffix("\n")
+        text = _LAST_BREAK.sub("", _FIRST_BREAK.sub("", text))
     if not by_attribute:
         return Argument(key, text, "raw")
     return Argument(key, text, "string" if is_string else "json")

@@ -191,7 +191,7 @@ fn append_to_call<'p>(
     Ok(None)
 }
 
-/// AM3: splits the call into several calls, one for each index at which its id was announced.
+/// AM3: splits the call into several calls, one for each index at which the call's id was announced.
 pub fn divide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> ParseResult {
     let Some(shared_id) = choice.get_mut(slot).and_then(|call| call.shared_id.take()) else {
         return Ok(());
@@ -236,7 +236,7 @@ pub fn divide(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -
     Ok(())
 }
 
-/// AM3: splits the call when it closes, if its joined text is not complete but the text of each index is a complete
+/// AM3: splits the call when it closes, if the joined text is not complete but the text of each index is a complete
 /// object.
 pub fn close_shared_id(
     ctx: &mut RuleContext<'_, '_>,

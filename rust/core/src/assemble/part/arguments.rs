@@ -56,8 +56,8 @@ pub struct ArgumentText {
     pub plain: bool,
     /// Text that arrived after a complete value and belongs to no other call.
     pub overflow: crate::model::lazy_box::LazyBox<Vec<u8>>,
-    /// Number of bytes at the beginning of the text that the stream has repeated so far (A6). While it is not 0, these
-    /// repeated bytes are held back.
+    /// Number of bytes at the beginning of the text that the stream has repeated so far (A6). While this number is not
+    /// 0, these repeated bytes are held back.
     pub replayed: usize,
     /// The call began again, so the next fragment may repeat the text from its beginning.
     pub begins_again: bool,
@@ -257,7 +257,7 @@ impl ArgumentText {
         self.hold(piece.len(), true);
     }
 
-    /// Appends text that is known to continue the arguments. None of the rules applies to it.
+    /// Appends text that is known to continue the arguments. No rule is applied to this text.
     pub fn continue_with(&mut self, piece: &[u8]) {
         self.automaton.feed(piece);
         self.data.extend_from_slice(piece);
@@ -332,7 +332,7 @@ impl ArgumentText {
     }
 
     /// Checks whether A4' and A5' are still possible after this fragment. In a conformant stream, the second fragment
-    /// rules out both.
+    /// rules out both A4' and A5'.
     #[inline]
     fn observe(&mut self, piece: &[u8]) {
         if self.count > 0 && (self.cumulative.alive || self.doubling.alive) {
@@ -359,8 +359,8 @@ impl ArgumentText {
         repaired(Change::Grew, self.cumulative.report_once())
     }
 
-    /// Applies the first of the rules A2 to A8 that matches a fragment. Called if appending the fragment would make the
-    /// text invalid JSON.
+    /// Applies the first of the rules A2 to A8 that matches a fragment. This method is called if appending the fragment
+    /// would make the text invalid JSON.
     #[cold]
     fn repair<'a>(&mut self, piece: &'a [u8], header: bool) -> PushResult<'a> {
         if self.automaton.is_broken() {
@@ -432,8 +432,8 @@ impl ArgumentText {
         plainly(Change::Grew)
     }
 
-    /// Returns how many bytes of the fragment complete the object or array, if only the bytes after them make the text
-    /// invalid. Otherwise, returns 0. `after`: the state of the automaton after the whole fragment.
+    /// Returns how many leading bytes of the fragment complete the object or array, if only the remaining bytes make
+    /// the text invalid. Otherwise, returns 0. `after`: the state of the automaton after the whole fragment.
     fn whole_with(&self, after: &Automaton) -> usize {
         let Status::Broken { pos, problem } = after.status() else {
             return 0;
@@ -478,8 +478,8 @@ impl ArgumentText {
         self.doubling.drop_it();
     }
 
-    /// Handles a fragment while the beginning of the text is being repeated (A6): compares it with the rest of the
-    /// text.
+    /// Handles a fragment while the beginning of the text is being repeated (A6): compares the fragment with the rest
+    /// of the text.
     #[cold]
     fn continue_replay<'a>(&mut self, piece: &[u8]) -> PushResult<'a> {
         let at = self.replayed;

@@ -19,7 +19,7 @@ use crate::model::spec::Code;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// An id from the wire. The call or item that has the id shares it with the lookup tables.
+/// An id from the wire. The id is shared between the call or item that has it and the lookup tables.
 pub type Id = Arc<str>;
 
 /// Maximum number of aliases that a call keeps, because a stream may send a new id in every delta. A call with more ids
@@ -127,7 +127,7 @@ impl Call {
         }
     }
 
-    /// Returns true if the arguments are one complete JSON value. Always false for free-form text.
+    /// Returns true if the arguments are one complete JSON value. The result is always false for free-form text.
     pub fn is_complete(&self) -> bool {
         self.merge.is_some() || self.text.is_complete()
     }

@@ -108,7 +108,7 @@ pub fn reset(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     }
 }
 
-/// Marks the call as dropped. If it was emitted, also emits `ToolCallRetracted`.
+/// Marks the call as dropped. If the call was emitted, also emits `ToolCallRetracted`.
 pub fn retract(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     choice.set_dropped(slot, true);
     choice.track(slot);
@@ -182,8 +182,8 @@ fn mark(call: &Call, choice: i32) -> Mark<'static> {
     }
 }
 
-/// Emits the start event of a call that has a name. Used in dialects that send each name in one piece, so that the name
-/// is final.
+/// Emits the start event of a call that has a name. This function is used in dialects that send each name in one piece,
+/// so that the name is final.
 pub fn show_start(out: &mut Output<'_>, choice: &mut Choice, slot: usize) {
     let index = choice.index;
     if let Some(call) = choice.get_mut(slot).filter(|call| !call.name.is_empty()) {
@@ -223,7 +223,7 @@ fn start(out: &mut Output<'_>, call: &mut Call, choice: i32) {
         return;
     }
     call.started = true;
-    // Omit the id if it may change, because an earlier call had it or the policy prefers the last id.
+    // Omit the id if it may change, because an earlier call had the same id or the policy prefers the last id.
     let last = out.config.policy.switches.unstable_id == UnstableId::Last;
     let keeps = call.first.is_none() && !last;
     out.record_fact(WireFact::Address {

@@ -150,8 +150,8 @@ fn fault_of_text(call: &Call) -> Option<&'static str> {
     other.then_some("not_object")
 }
 
-/// Returns true if the arguments of the call are complete. JSON must be one complete value; free-form text is complete
-/// if the response ended with success.
+/// Returns true if the arguments of the call are complete. JSON is complete if the text is one complete value;
+/// free-form text is complete if the response ended with success.
 fn is_whole(call: &Call, end: CallsEnd) -> bool {
     !call.is_cut(end == CallsEnd::Success)
         && match call.custom {

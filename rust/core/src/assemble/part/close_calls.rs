@@ -95,8 +95,8 @@ pub fn close_calls(
             ctx.report(Code::AMBIGUOUS_SAME_INDEX, call.part)?;
         }
     }
-    // Classify all calls before emitting any of them, so that the client runs none of them if the policy raises for
-    // one.
+    // Classify all calls before emitting any of them, so that the client runs no call if the policy raises an exception
+    // for one.
     choice.list_owners();
     let closes = choice.calls.iter().any(|call| call.ended);
     let mut outcomes = Vec::with_capacity(ids.len());
@@ -121,8 +121,8 @@ pub fn close_calls(
 /// Closes one call that the stream closed explicitly, and emits its final event. A call without text that the client
 /// must run stays open until its choice ends, because the finish reason determines whether it is complete.
 pub fn close_call(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, slot: usize) -> ParseResult {
-    // A call that the provider executes closes immediately, because only the provider needs its arguments, and it often
-    // has none.
+    // A call that the provider executes closes immediately, because only the provider needs the arguments, and the call
+    // often has no arguments.
     let waits = |call: &Call| call.text.is_blank() && !call.provider_executed;
     if choice.get(slot).is_none_or(waits) {
         return Ok(());
@@ -409,7 +409,7 @@ fn identify(
             first.outcome.is_none() && first.wire_id(last) == Some(wire.as_str())
         });
         let free = !ctx.shared.is_taken(&wire);
-        // Two calls received the id, even if it is only an alias of the earlier call.
+        // Two calls received the id, even if the id is only an alias of the earlier call.
         ctx.shared.ids_given.insert(wire);
         (first, own && free)
     });

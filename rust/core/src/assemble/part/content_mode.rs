@@ -1,9 +1,9 @@
 //! Removes repeated text if each content delta contains all of the text so far (AM8). The default mode, `delta`, does
 //! not remove anything.
 //!
-//! `cumulative`: a piece that begins with the text so far replaces that text. `auto`: the same, but only once a piece
-//! has extended a text of at least `AUTO_FROM` characters. Neither `cumulative` nor `auto` is the default, because real
-//! text may happen to repeat itself.
+//! `cumulative`: a piece that begins with the text so far replaces that text. `auto`: works like `cumulative`, but only
+//! once a piece has extended a text of at least `AUTO_FROM` characters. Neither `cumulative` nor `auto` is the default,
+//! because real text may happen to repeat itself.
 
 use crate::json::Text;
 use crate::model::policy::ContentMode as Mode;

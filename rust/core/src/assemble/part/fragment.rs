@@ -24,7 +24,7 @@ pub struct PushResult<'a> {
     pub change: Change,
     /// Code of the diagnostic that reports the repair, if any.
     pub code: Option<Code>,
-    /// The bytes of the fragment that follow the complete value. Empty unless `change` is `Overflow`.
+    /// The bytes of the fragment that follow the complete value. The field is empty unless `change` is `Overflow`.
     pub spill: Cow<'a, [u8]>,
 }
 

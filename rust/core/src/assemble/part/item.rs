@@ -167,7 +167,8 @@ pub struct Item {
     pub index: Option<i64>,
     /// The item id that events report, if it differs from `item_id`.
     pub public_id: Option<Id>,
-    /// An opening event announced the item. If false, the item was created for another event that referred to it.
+    /// An opening event announced the item. If the flag is false, the item was created for another event that referred
+    /// to it.
     pub announced: bool,
     /// The item's opening event contained no part, so the item has its own closing event.
     pub opened_bare: bool,
@@ -181,7 +182,8 @@ pub struct Item {
     pub call: Option<usize>,
     /// The arguments in the call's opening event.
     pub snapshot: Option<Box<str>>,
-    /// Deltas with argument text have arrived, so the snapshot is used only if it is more complete than their text.
+    /// Deltas with argument text have arrived, so the snapshot is used only if it is more complete than the text of the
+    /// deltas.
     pub own_text: bool,
     /// The complete arguments have been received.
     pub valued: bool,
@@ -278,7 +280,7 @@ impl Item {
     }
 }
 
-/// The position of a part: its item, and its position in that item.
+/// Identifies a part by its item and its position in that item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PartPosition {
     pub item: usize,

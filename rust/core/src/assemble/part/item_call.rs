@@ -1,5 +1,5 @@
-//! Handles tool calls that the stream opens and closes explicitly: combines opening event, deltas and final value, and
-//! closes the calls.
+//! Handles tool calls that the stream opens and closes explicitly: combines the opening event, the deltas and the final
+//! value, and closes the calls.
 //!
 //! opening   its arguments are a snapshot; the deltas repeat it, continue it, or contain other text
 //! delta     the argument text goes through the rules of `arguments`, as in Chat
@@ -206,7 +206,7 @@ pub fn note_ids(
 }
 
 /// Stores the arguments in the opening event as a snapshot. If the call already has different arguments, appends the
-/// arguments of the event to them instead.
+/// event's arguments to the existing arguments instead.
 pub fn hold(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -308,7 +308,7 @@ pub fn set_whole_arguments(
     let real = |held: &&str| !is_placeholder(held.as_bytes());
     if record.snapshot.as_deref().filter(real).is_some() && call.is_empty() {
         if !call.custom && is_placeholder(payload) {
-            // The opening event contained arguments, but the complete value contains none.
+            // The opening event contained arguments, but the complete value contains no arguments.
             return report_conflict(ctx, choice, item);
         }
         record.snapshot = None;
@@ -412,8 +412,8 @@ pub fn settle_text(
     Ok(())
 }
 
-/// Returns the text to use instead of the text of the deltas: the snapshot, or both joined. Returns `None` if the text
-/// of the deltas is at least as complete.
+/// Returns the text to use instead of the text of the deltas: the snapshot, or the snapshot joined with the text of the
+/// deltas. Returns `None` if the text of the deltas is at least as complete.
 fn better(call: &Call, held: &[u8], ended: bool) -> Option<Vec<u8>> {
     let text = &call.text;
     if call.is_empty() || text.is_blank() {

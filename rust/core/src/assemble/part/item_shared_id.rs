@@ -93,8 +93,8 @@ pub fn push_item(
     Ok(())
 }
 
-/// AM3: splits the call of an item when the item closes, if its joined text is incomplete but the text of an index is a
-/// complete object. Returns true if the call was split.
+/// AM3: splits the call of an item when the item closes, if the call's joined text is incomplete but the text of an
+/// index is a complete object. Returns true if the call was split.
 pub fn resolve_shared_id(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

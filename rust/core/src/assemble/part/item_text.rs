@@ -132,7 +132,7 @@ impl Choice {
 
 /// Returns the part of the item that a delta with this sub-index belongs to.
 ///
-/// The last part that an event with the same `sub` addressed takes precedence. If there is none, returns the last part
+/// Returns the last part that an event with the same `sub` addressed. If no event had this `sub`, returns the last part
 /// of the channel, because some gateways send a new `content_index` in every delta. Returns `None` if the last part of
 /// the channel is closed, if its complete text was received, or if two of its deltas in a row had the same `sub`.
 pub fn find_part(
@@ -175,8 +175,9 @@ pub fn find_part(
 
 /// Returns the part of the item that a complete text with this sub-index belongs to.
 ///
-/// The part that an event with the same `sub` addressed takes precedence. Next comes the first part with the same text
-/// whose complete text has not been received yet. As a last resort, returns the part that a delta would belong to.
+/// Returns the part that an event with the same `sub` addressed. If no event had this `sub`, returns the first part
+/// with the same text whose complete text has not been received yet. If no part has the same text, returns the part
+/// that a delta would belong to.
 pub fn find_whole(
     choice: &mut Choice,
     item: usize,
@@ -669,8 +670,8 @@ pub fn close_part(
     Ok(())
 }
 
-/// Ends a part with its current text, including held-back text, and emits its closing event. Does nothing if it is not
-/// open.
+/// Ends a part with its current text, including held-back text, and emits its closing event. Does nothing if the part
+/// is not open.
 pub fn end_part(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -733,8 +734,8 @@ pub fn finish_item(
             && (item.item_id.is_some() || encrypted_content.is_some_and(|text| !text.is_empty()))
     });
     if bare && whole {
-        // Open an empty part. Clients must send reasoning with encrypted content or an id back in the next turn, even
-        // without text.
+        // Open an empty part, so that an event contains the id or the encrypted content. Clients must send reasoning
+        // with encrypted content or an id back in the next turn, even without text.
         let part_key = PartKey {
             channel: Channel::Reasoning,
             kind: "summary",

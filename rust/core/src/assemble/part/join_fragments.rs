@@ -84,8 +84,8 @@ fn along(
     Ok(())
 }
 
-/// Returns how many of the calls after `left` are needed to complete the JSON of `left`, or 0 if none completes it.
-/// Calls with different names are never joined. Reduces `budget` by the number of bytes examined.
+/// Returns how many of the calls after `left` are needed to complete the JSON of `left`, or 0 if the JSON cannot be
+/// completed. Calls with different names are never joined. Reduces `budget` by the number of bytes examined.
 fn pieces_of_one(choice: &Choice, left: usize, others: &[usize], budget: &mut usize) -> usize {
     let Some(left) = choice.get(left).filter(|call| is_open(call)) else {
         return 0;

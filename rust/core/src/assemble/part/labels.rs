@@ -1,7 +1,7 @@
 //! Stores the sub-indexes ("labels") of the deltas of one text part, and the closing text of each label.
 //!
 //! Some gateways number every delta; others use the numbers for parts that no event announced. The deltas are read as
-//! one part in both cases, because only a closing event or the content list of the item shows which case it is.
+//! one part in both cases, because only a closing event or the content list of the item shows which case applies.
 
 /// Maximum number of runs, that is, of consecutive deltas with the same label. A part with more runs is assumed to have
 /// a new label in every delta, so its labels are ignored.
@@ -116,8 +116,8 @@ impl Labels {
     }
 
     /// Returns the text of the part, in which closing texts replace the deltas with the same label. Returns `None` if
-    /// no closing text arrived. If only one arrived, and it differs from the deltas with its label, it is the text of
-    /// the whole part.
+    /// no closing text arrived. If only one closing text arrived, and this text differs from the deltas with its label,
+    /// the closing text is the text of the whole part.
     pub fn closed_text(&self, text: &str) -> Option<String> {
         let Labels::Several(all) = self else {
             return None;

@@ -1,8 +1,9 @@
 //! Merges the members of several JSON objects: arguments that arrive as objects, and provider metadata.
 //!
-//! `ObjectMerge` merges arguments. For each key, a string that begins with the previous string replaces it, any other
-//! string is appended to it, and a value of another type replaces the previous value. `RawMembers` keeps the last value
-//! of each key. A merge takes time proportional to the size of the new object; the whole text is built only on demand.
+//! `ObjectMerge` merges arguments. For each key, a new string that begins with the previous string replaces the
+//! previous string, any other string is appended, and a value of another type replaces the previous value. `RawMembers`
+//! keeps the last value of each key. A merge takes time proportional to the size of the new object; the whole text is
+//! built only on demand.
 
 use crate::assemble::part::canonical_json::canonical;
 use crate::assemble::part::canonical_json::is_whole;
@@ -19,7 +20,7 @@ use std::collections::HashMap;
 /// position and with its last value.
 fn members(raw: &str) -> Vec<(Cow<'_, str>, &str)> {
     let mut found: Vec<(Cow<'_, str>, &str)> = Vec::with_capacity(FEW);
-    // The text was already validated, so this cannot fail. A failure would only end the list.
+    // The text was already validated, so `read` cannot fail. A failure would only end the list.
     let _ = read(raw, |key, text| found.push((key, text)));
     let is_repeated = |at: usize, key: &str| found.iter().take(at).any(|(other, _)| other == key);
     let mut keys = found.iter().enumerate();
@@ -80,7 +81,7 @@ impl<K: AsRef<str>, V: Default> Keyed<K, V> {
                 position
             }
         };
-        // Cannot panic, because the member was just found or inserted.
+        // The lookup cannot panic, because the member was just found or inserted.
         #[allow(clippy::indexing_slicing)]
         &mut self.members[position].1
     }
@@ -242,7 +243,7 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// Returns the change that undoes this one.
+    /// Returns the opposite of this change.
     pub fn released(self) -> Growth {
         Growth {
             bytes: -self.bytes,

@@ -148,8 +148,8 @@ pub fn begin_reannounced(
     Ok(())
 }
 
-/// Decides whether an item that announced an earlier call again contains the same call or another one. `closed`: the
-/// stream closed the item. Otherwise, the choice has ended, and `close_calls` closes the calls.
+/// Decides whether an item that announced an earlier call again contains the same call or a different call. `closed`:
+/// the stream closed the item. If `closed` is false, the choice has ended, and `close_calls` closes the calls.
 pub fn decide(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -236,7 +236,7 @@ fn joint_of(choice: &Choice, earlier: usize, item: usize, later: usize) -> Optio
         return None;
     }
     let text = &call.text;
-    // Read alone, the rest of an object may be a complete value and overflow: `[0]` and `}`.
+    // On its own, the rest of an object may look like a complete value with overflow, such as `[0]` followed by `}`.
     if before.text.accepts(&text.with_overflow()) {
         return Some(Joint::Continues);
     }

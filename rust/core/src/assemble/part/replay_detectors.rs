@@ -1,7 +1,7 @@
 //! Detect streams that repeat argument text in every fragment (A4') or send every fragment twice (A5').
 //!
 //! Before the second fragment, a stream may be of either kind. In a conformant stream, the second fragment rules out
-//! both.
+//! both A4' and A5'.
 
 use crate::json::Automaton;
 use crate::model::spec::Code;
@@ -102,7 +102,7 @@ impl Doubling {
     }
 
     /// Returns the text of one fragment of each pair, if it is a complete object and there were at least two pairs.
-    /// Called when the text ends.
+    /// This method is called when the text ends.
     pub fn whole_at_the_end(&self, count: usize) -> Option<Vec<u8>> {
         let single = self.single.as_deref()?;
         let whole = count % 2 == 0 && single.pairs > 1 && single.automaton.is_complete_object();
@@ -110,12 +110,12 @@ impl Doubling {
     }
 
     /// Returns the text of one fragment of each pair, if `piece` can continue this text. From then on, the second
-    /// fragment of each pair is dropped. Called when the piece would make the whole text, of `length` bytes, invalid
-    /// JSON.
+    /// fragment of each pair is dropped. This method is called when the piece would make the whole text, of `length`
+    /// bytes, invalid JSON.
     pub fn take_on_break(&mut self, count: usize, length: usize, piece: &[u8]) -> Option<Vec<u8>> {
         let single = self.single.as_deref()?;
         if single.data.len() == length {
-            return None; // the piece repeats the only pair's fragment; A5 drops it
+            return None; // the piece repeats the only pair's fragment; A5 drops the piece
         }
         let second = count % 2 == 0;
         let mut automaton = single.automaton;

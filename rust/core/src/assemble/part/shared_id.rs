@@ -39,8 +39,8 @@ pub struct SharedId {
     /// Number of indexes with text. `whole` is the number of indexes whose text is a complete object.
     filled: usize,
     whole: usize,
-    /// True once all indexes are known to belong to one call. From then on, text is added to that call, and is no longer
-    /// collected by index.
+    /// True once all indexes are known to belong to one call. All later text is added to that call and is not collected
+    /// by index.
     pub closed: bool,
 }
 

@@ -35,7 +35,7 @@ impl Attributes {
 pub struct TextPart {
     pub part: u32,
     pub channel: Channel,
-    /// The kind of reasoning. Not used in other channels.
+    /// The kind of reasoning. Other channels do not use this field.
     pub kind: &'static str,
     pub item_id: Option<Id>,
     pub text: String,

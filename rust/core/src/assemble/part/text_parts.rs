@@ -145,7 +145,7 @@ impl TextParts {
         self.push_raw(ctx, channel, kind, text, metadata)
     }
 
-    /// Like `push`, but does not check the piece for repeated text, because it is known to be new.
+    /// Like `push`, but does not check the piece for repeated text, because the piece is known to be new.
     #[inline]
     pub fn push_raw(
         &mut self,
@@ -274,7 +274,8 @@ impl TextParts {
         Ok(true)
     }
 
-    /// Turns the open text part into reasoning: closes it with empty text, and emits its text in a new reasoning part.
+    /// Turns the open text part into reasoning: closes the part with empty text, and emits the text in a new reasoning
+    /// part.
     pub fn retype(&mut self, ctx: &mut RuleContext<'_, '_>) -> ParseResult {
         if self.current_mut(Channel::Text).is_none() {
             return Ok(());
@@ -385,8 +386,8 @@ impl TextParts {
         Ok(())
     }
 
-    /// Adds a non-empty piece of text on the fast path, if `goes_on` returns true. If it does not, returns false and
-    /// changes nothing.
+    /// Adds a non-empty piece of text on the fast path, if `goes_on` returns true. If `goes_on` returns false, changes
+    /// nothing and returns false.
     #[inline]
     pub fn go_on(&mut self, ctx: &mut RuleContext<'_, '_>, text: &str) -> Result<bool, Fault> {
         if text.is_empty() || !self.goes_on() {

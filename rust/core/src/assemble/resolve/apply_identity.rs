@@ -243,7 +243,8 @@ pub fn take_name(
             call.name.push_str(name);
             ctx.check_name(&call.name)?;
             ctx.out.mark_misread("name_in_pieces"); // clients concatenate all pieces, or use only the last
-            // If a tool's name begins like this, more pieces may follow. `classify` reports a name that stops short.
+            // If the name of any tool begins with this text, more pieces may follow. `classify` reports a name that
+            // remains incomplete.
             let is_likely = ctx.shared.settings.tools.begins(&call.name, "");
             call.doubtful_piece = is_likely.then(|| name.into());
             if !is_likely {

@@ -22,8 +22,8 @@ use crate::model::delta::ItemKind;
 use crate::model::fault::Fault;
 use crate::model::spec::Code;
 
-/// Stores the ids of the address that was resolved to the item, so that later events with these ids are resolved to it
-/// too. Reports an unexpected id.
+/// Stores the ids of the address that was resolved to the item, so that later events with these ids are also resolved
+/// to the item. Reports an unexpected id.
 pub fn learn(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -171,8 +171,8 @@ pub fn item_of_opening(
     Ok(item)
 }
 
-/// Returns the item that was found for an event (`item`), after storing the ids of the address in it. Creates an item
-/// if none was found.
+/// Returns the item that was found for an event (`item`), after storing the ids of the address in the item. Creates an
+/// item if none was found.
 pub fn known_item(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
@@ -273,7 +273,7 @@ pub fn diverged(
 }
 
 /// Ends an item that repeated only the beginning of a part, and opens a new part with the repeated text. Returns false
-/// if no part had only its beginning repeated.
+/// if the item did not repeat only the beginning of a part.
 pub fn end_shorter_repetition(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

@@ -335,8 +335,8 @@ fn unbound(ctx: &RuleContext<'_, '_>, choice: &Choice, incoming: &Incoming<'_>) 
     };
     if let Some(slot) = choice.next_waiting(custom, latest).filter(takes) {
         let candidates = choice.open_calls(custom);
-        // A JSON payload shows whether it continues arguments or begins them. Free-form text does not, so it may belong
-        // to any open call.
+        // A JSON payload shows whether it continues arguments or begins them. Free-form text does not show this, so it
+        // may belong to any open call.
         let among = if custom {
             &candidates.unfinished
         } else {
@@ -410,8 +410,8 @@ fn one_of_several(choice: &Choice, incoming: &Incoming<'_>) -> Option<Code> {
     (several && !incoming.payload.is_empty()).then_some(Code::AMBIGUOUS_ORPHAN_INDEX)
 }
 
-/// Assigns a fragment that has no id, name or payload to the last addressed call. If there is none, the fragment is
-/// ignored.
+/// Assigns a fragment that has no id, name or payload to the last addressed call. If no call was addressed, the
+/// fragment is ignored.
 fn latest_or_nothing(choice: &Choice, rule: &'static str) -> Decision {
     match choice.latest.and_then(|slot| choice.get(slot)) {
         Some(latest) if !latest.dropped => Decision::join(rule, latest.slot),

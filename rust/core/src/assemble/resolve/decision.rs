@@ -38,7 +38,7 @@ impl Incoming<'_> {
     }
 }
 
-/// The decision on one fragment: the rule that applied, the call (`None` if a new one opens), and what to report.
+/// The decision on one fragment: the rule that applied, the call (`None` if a new call opens), and what to report.
 #[derive(Clone, Copy, Debug)]
 pub struct Decision {
     pub rule: &'static str,

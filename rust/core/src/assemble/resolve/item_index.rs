@@ -82,7 +82,7 @@ impl ItemIndex {
         !self.items.is_empty()
     }
 
-    /// Returns true if there is at least one item, all items are closed, and the last one is not reasoning. Reasoning
+    /// Returns true if there is at least one item, all items are closed, and the last item is not reasoning. Reasoning
     /// alone is not a response.
     pub fn all_closed(&self) -> bool {
         self.is_used() && self.open.len() == 0 && self.last_kind != Some(ItemKind::Reasoning)
@@ -157,9 +157,9 @@ impl ItemIndex {
         }
     }
 
-    /// Stores the ids of the address that was resolved to the item, so that later events with these ids are resolved to
-    /// it too. Reports an unexpected id. If an id differs from the item's own id, returns the differing id the first
-    /// time that it occurs.
+    /// Stores the ids of the address that was resolved to the item, so that later events with these ids are also
+    /// resolved to the item. Reports an unexpected id. If an id differs from the item's own id, returns the differing
+    /// id the first time that it occurs.
     pub fn learn(
         &mut self,
         ctx: &mut RuleContext<'_, '_>,

@@ -73,7 +73,7 @@ impl Plan {
             plan.take_open(parts, &left, &free);
             plan.check_order(parts);
         }
-        // An empty entry belongs to the part at its position, but does not change it.
+        // An empty entry belongs to the part at its position, but does not change that part.
         for (position, (text, assignment)) in entries.iter().zip(&mut plan.assignments).enumerate()
         {
             if let Some(update) = plan.updates.get_mut(position)

@@ -1,5 +1,5 @@
-//! Finds the part or call that a delta belongs to. Chat does not address calls reliably, so all evidence is considered
-//! there; the other dialects use addresses.
+//! Finds the part or call that a delta belongs to. Chat does not address calls reliably, so its calls are found by all
+//! available evidence; the other dialects use addresses.
 
 pub(crate) mod apply_identity;
 pub(crate) mod by_address;

@@ -32,10 +32,10 @@ pub enum Progress {
 /// Returns how the name `arriving`, which is not blank, relates to the call's name `current`.
 ///
 /// Without a tool list, a different name is a piece of the call's name until argument text arrives, and the name of
-/// another tool after that. A longer name that begins with the call's name replaces it until the arguments are
-/// complete. If the caller supplied a tool list, the list takes precedence over these rules. If both names together
-/// begin a tool's name, the arriving name is a piece. If only the longer name is in the list, it replaces the call's
-/// name at any time. If both names are in the list, they belong to two calls.
+/// another tool after that. A longer name that begins with the call's name replaces the call's name as long as the
+/// arguments are incomplete. If the caller supplied a tool list, the list takes precedence over these rules. If both
+/// names together begin a tool's name, the arriving name is a piece. If only the longer name is in the list, it
+/// replaces the call's name at any time. If both names are in the list, they belong to two calls.
 pub fn relate(current: &str, arriving: &str, tools: &Tools, progress: Progress) -> Relation {
     if current.is_empty() {
         return Relation::Late;

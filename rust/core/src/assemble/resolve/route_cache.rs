@@ -2,14 +2,14 @@
 //! lookup.
 
 use crate::assemble::part::item::PartPosition;
-/// Counts the changes to choices, so that a route that was cached before a change is not used after it.
+/// Counts the changes to choices, so that a route that was cached before a change is not used after the change.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeCounter {
     /// Counts the changes after which an address may identify another part or call. Pieces that only extend text do not
     /// count.
     pub(crate) routes: u64,
-    /// Counts the changes after which the rules may treat the next piece differently. While this number is the same, a
-    /// part or call to which one piece was simply appended accepts the next piece in the same way.
+    /// Counts the changes after which the rules may treat the next piece differently. As long as this number does not
+    /// change, the next piece can be appended to a part or call in the same way as the previous piece.
     pub(crate) rules: u64,
 }
 impl ChangeCounter {

@@ -220,8 +220,8 @@ fn check_order(ctx: &mut RuleContext<'_, '_>, choice: &Choice, slot: Option<usiz
     }
 }
 
-/// Returns true if clients would assign the fragment to another call, or would concatenate its id or name with those
-/// they have. Clients identify a call by its index alone.
+/// Returns true if clients would assign the fragment to another call, or would append the fragment's id or name to the
+/// stored id or name. Clients identify a call by its index alone.
 fn means_another(
     ctx: &RuleContext<'_, '_>,
     choice: &Choice,
@@ -237,7 +237,8 @@ fn means_another(
     relation(ctx, call, incoming).is_some_and(|relation| relation != Relation::Fragment)
 }
 
-/// R3c3: stores the call of a fragment by the fragment's position, if its list has several fragments.
+/// R3c3: stores the call of a fragment by the fragment's position, if the list that contains the fragment has several
+/// fragments.
 #[inline]
 fn record_position(choice: &mut Choice, slot: usize, position: u32, array_len: u32) {
     if array_len > 1 && position < MAX_POSITIONS {
@@ -265,7 +266,7 @@ fn usable_index(
 }
 
 /// Returns true if the fast path applies: the call has incomplete arguments, and the fragment has no id or name that
-/// differs from the call's.
+/// differs from that of the call.
 #[inline]
 fn goes_on(call: &Call, fragment: &Fragment<'_>) -> bool {
     call.text.is_unfinished()

@@ -1,6 +1,6 @@
 //! Finds the streamed part or call that a part or call in a terminal list repeats, so that no content is duplicated.
 //!
-//! A listed part or call is first looked up by its ids. If its ids are unknown, a part is matched by channel and text,
+//! A listed part or call is first looked up by its ids. If the ids are unknown, a part is matched by channel and text,
 //! and a call by name and arguments. Each streamed part or call is matched at most once. As a last resort, an open part
 //! or call matches if its text so far is the beginning of the listed text. The caller creates parts and calls that are
 //! not found.
@@ -85,7 +85,8 @@ impl Restatement {
         }
     }
 
-    /// Returns the streamed item and the streamed part that a listed part repeats. The part, or both, may be `None`.
+    /// Returns the streamed item and the streamed part that a listed part repeats. The part, or both the item and the
+    /// part, may be `None`.
     pub fn part(
         &mut self,
         choice: &mut Choice,

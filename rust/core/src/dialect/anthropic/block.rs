@@ -1,6 +1,6 @@
 //! Decodes one content block of any type, either when it opens or when a complete message repeats it.
 //!
-//! Has no state.
+//! The module has no state.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;

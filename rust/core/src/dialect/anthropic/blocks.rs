@@ -301,7 +301,7 @@ impl Blocks {
             }
             _ => {
                 if self.open.remove(&index) {
-                    // Another block with the same index is still open. The new block closes it.
+                    // Another block with the same index is still open. The new block closes the open block.
                     close(wire, index, None)?;
                 }
                 wire.out.record_fact(WireFact::Announced(index));
@@ -431,8 +431,8 @@ impl Blocks {
         Ok(true)
     }
 
-    /// Reports an unknown member of a delta that may contain arguments of the open call. After such a report, the call
-    /// is dispatchable only if its arguments also arrive in a known member.
+    /// Reports an unknown member of a delta that may contain arguments of the open call. After this report, the call is
+    /// dispatchable only if its arguments also arrive in a known member.
     fn miss_arguments<'a>(
         &self,
         wire: &mut DecodeContext<'_, '_>,

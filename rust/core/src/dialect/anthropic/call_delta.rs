@@ -64,9 +64,9 @@ impl CallHead {
         }
     }
 
-    /// Returns true if a delta with these members continues the call. If both ids are known, they must be equal.
-    /// Otherwise, the index and the name must not differ. `is_whole`: true if the delta contains complete arguments.
-    /// Two complete deltas that have a name but no id are two calls.
+    /// Returns true if a delta with these members continues the call. If both ids are known, they must be equal. If one
+    /// of the ids is unknown, the index and the name must not differ. `is_whole`: true if the delta contains complete
+    /// arguments. Two complete deltas that have a name but no id are two calls.
     fn takes(
         &self,
         index: Option<i64>,

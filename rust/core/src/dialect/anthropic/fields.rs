@@ -136,8 +136,8 @@ impl Facts {
         known.map_or(kind, |(_, name)| Cow::Borrowed(*name))
     }
 
-    /// Returns the type of a block. If the type is missing, derives it from the members. If that fails, returns an
-    /// empty string.
+    /// Returns the type of a block. If the type is missing, derives it from the members. If the type cannot be derived,
+    /// returns an empty string.
     pub(crate) fn block_type<'a>(&self, block: &[Member<'a>]) -> Cow<'a, str> {
         let kind = type_of(block);
         if !kind.is_empty() {

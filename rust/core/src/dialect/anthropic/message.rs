@@ -33,8 +33,8 @@ impl Anthropic {
     /// upstream, and the output of the first attempt is dropped (`stream_restarted`). Clients do not expect a restart:
     /// anthropic-python joins both attempts, and @anthropic-ai/sdk raises. Nothing is dropped if the first message
     /// already has a stop reason, if one of its calls is final and may already be running, or if the new id is missing
-    /// or the same. The new blocks then belong to the first message (`message_repeated`), except blocks that repeat
-    /// earlier blocks.
+    /// or equal to the first id. The new blocks then belong to the first message (`message_repeated`), except blocks
+    /// that repeat earlier blocks.
     pub(crate) fn message_start<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -108,7 +108,7 @@ impl Anthropic {
         });
         let held: Vec<StartBlock> = held.collect();
         if !held.is_empty() {
-            wire.out.mark_misread("content_at_start"); // clients would keep these in addition to streamed blocks
+            wire.out.mark_misread("content_at_start"); // clients would keep these and the streamed blocks
         }
         self.blocks.hold(held);
         usage(wire, event, members, at, notes, "start_usage")

@@ -59,7 +59,7 @@ pub(crate) struct Anthropic {
     blocks: Blocks,
     id: Option<String>,
     started: bool,
-    /// True if a block was streamed. In this case, a complete message only repeats the blocks.
+    /// True if a block was streamed. If blocks were streamed, a complete message only repeats those blocks.
     streamed: bool,
     /// True once the finish reason has been emitted.
     reason: bool,

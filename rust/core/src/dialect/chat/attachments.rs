@@ -18,7 +18,8 @@ use crate::json::members::text;
 use crate::model::fault::Fault;
 
 impl ChoiceState {
-    /// Emits annotations, the refusal, images, and audio. Returns true if the delta or message contains any of them.
+    /// Emits annotations, the refusal, images, and audio. Returns true if the delta or message contains at least one of
+    /// these values.
     pub(crate) fn attachments<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -465,9 +465,9 @@ fn fragment<'a>(
     out
 }
 
-/// Returns the member that a gateway sends in place of `arguments`. The value must be an object or a string.
-/// `is_wrapped`: true if the members belong to a `function` or `custom` object. In any other object, a string in
-/// `input` is not accepted, because the string belongs to a free-form tool.
+/// Returns the member that a gateway sends in place of `arguments`. Only an object or a string is accepted as the
+/// value. `is_wrapped`: true if the members belong to a `function` or `custom` object. Outside these objects, a string in
+/// `input` is rejected: it is the input of a free-form tool.
 fn arguments_member<'a>(members: &[Member<'a>], is_wrapped: bool) -> Option<Member<'a>> {
     OTHER_ARGUMENTS.iter().find_map(|name| {
         let may_be_text = is_wrapped || *name != "input";
@@ -482,8 +482,8 @@ fn arguments_member<'a>(members: &[Member<'a>], is_wrapped: bool) -> Option<Memb
     })
 }
 
-/// Returns the index of a call, or the beginning of its JSON text if the index is invalid. Both values are `None` if
-/// the index is absent or null.
+/// Returns the index of a call, or the beginning of its JSON text if the index is invalid. The index and the text are
+/// `None` if the index is absent or null.
 fn index(slot: Slot<'_>, max_index: Option<u64>) -> (Option<u32>, Option<&str>) {
     let Some(raw) = present(slot) else {
         return (None, None);

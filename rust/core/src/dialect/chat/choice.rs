@@ -1,9 +1,9 @@
 //! Decodes one choice of a Chat chunk: its content, its calls, a complete message, and the finish reason, in this
 //! order.
 //!
-//! The unknown members of a chunk are attached as metadata to the first event that the chunk causes, unless it is a
-//! call event. Call events contain only the metadata of their call. If a chunk causes only call events, its metadata is
-//! added to the last event of the choice.
+//! The unknown members of a chunk are attached as metadata to the first event that the chunk causes, unless this event
+//! is a call event. Call events contain only the metadata of their call. If a chunk causes only call events, the
+//! chunk's metadata is added to the last event of the choice.
 
 use crate::assemble::part::object_merge::Growth;
 use crate::dialect::anomalies::Anomalies;
@@ -75,8 +75,8 @@ static ABSENT_REASONS: LazyLock<Vec<&'static str>> =
 /// Properties of a chunk that affect how its choices are decoded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
-    /// True if the chunk follows a broken document. In such a chunk, only text, finish reasons, usage, and errors are
-    /// decoded.
+    /// True if the chunk follows a broken document. In a chunk that follows a broken document, only text, finish
+    /// reasons, usage, and errors are decoded.
     pub(crate) tail: bool,
     /// True if the chunk id differs from that of the previous chunk and the policy restarts a choice on a new id.
     pub(crate) new_id: bool,
@@ -90,7 +90,8 @@ pub(crate) struct Reading {
     pub(crate) thought: bool,
 }
 
-/// The error in a decoded choice, and the data from which the fast path can learn a template. Both are optional.
+/// The error in a decoded choice, and the data from which the fast path can learn a template. The error and the data
+/// are optional.
 #[derive(Debug, Default)]
 pub(crate) struct ChoiceResult<'a> {
     pub(crate) upstream_error: Option<UpstreamErrorFields<'a>>,
@@ -125,8 +126,8 @@ impl MessageDeltas {
     }
 }
 
-/// Members of a choice that are not kept. Either an event contains them, or a client would read them as content or
-/// calls if repair wrote them next to an empty delta.
+/// Members of a choice that are not kept. An event already contains such a member, or a client would read it as content
+/// or as a call if repair wrote it next to an empty delta.
 const NOT_KEPT: [&str; 7] = [
     "logprobs",
     "text",
@@ -178,7 +179,7 @@ pub(crate) struct ChoiceState {
     pub(crate) uses_tool: bool,
     pub(crate) legacy_form: LegacyForm,
     pub(crate) side_calls: SideCalls,
-    /// Present if the choice streams `message` instead of `delta`.
+    /// The value is present if the choice streams `message` instead of `delta`.
     pub(crate) messages: Option<Box<MessageDeltas>>,
     pub(crate) readers: Readers,
 }
@@ -477,7 +478,7 @@ impl ChoiceState {
         Ok(true)
     }
 
-    /// Clears the record of the choice's unknown members, because the next payload contains none.
+    /// Clears the record of the choice's unknown members, because the next payload contains no such members.
     pub(crate) fn forget_members(&mut self, out: &mut Output<'_>) {
         if !self.kept.is_blank() {
             *self.kept = KeptMembers::default();
@@ -701,7 +702,8 @@ impl ChoiceState {
     }
 
     /// Emits the content of a delta. `closes`: true if the delta ends the choice or contains a call. Only a delta that
-    /// closes may repeat earlier text. Such a delta may repeat the whole text of the choice (AM9).
+    /// ends the choice or contains a call may repeat earlier text. Such a delta may repeat the whole text of the choice
+    /// (AM9).
     fn content(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,
@@ -753,7 +755,8 @@ impl ChoiceState {
 pub(crate) enum LegacyForm {
     /// No `function_call` has contained a name yet.
     Unknown,
-    /// `function_call` repeats a call in `tool_calls`. If both were decoded, the call would run twice.
+    /// `function_call` repeats a call in `tool_calls`. If `function_call` and `tool_calls` were both decoded, the call
+    /// would run twice.
     Repeated,
     /// `function_call` is a separate call.
     Own,
@@ -762,8 +765,8 @@ pub(crate) enum LegacyForm {
 /// Returns the call fragments in a delta or a message. The fragment in `function_call` comes last. This fragment is
 /// omitted if it repeats a call in `tool_calls`.
 ///
-/// `streamed`: `None` for a complete message. For a delta, it contains the choice index and the stored calls of the
-/// choice, because the `function_call` of a delta may repeat a call from an earlier delta.
+/// `streamed`: `None` for a complete message. For a delta, `streamed` contains the choice index and the stored calls of
+/// the choice, because the `function_call` of a delta may repeat a call from an earlier delta.
 pub(crate) fn fragments<'a>(
     wire: &mut DecodeContext<'_, '_>,
     form: &mut LegacyForm,
@@ -871,7 +874,8 @@ fn finish<'a>(
 
 /// Metadata for the first event of a choice in a chunk.
 pub(crate) struct PendingMetadata<'c, 'a> {
-    /// Metadata of the chunk, which its choices share. This metadata is attached to the first event of any choice.
+    /// Metadata of the chunk, shared by all choices of the chunk. This metadata is attached to the first event of any
+    /// choice.
     pub(crate) chunk: &'c mut ExtraFields<'a>,
     /// Metadata of the choice, and of its delta and message. If a key occurs at several levels, the value at the
     /// innermost level is used.

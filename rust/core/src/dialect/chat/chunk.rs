@@ -93,7 +93,7 @@ impl Chat {
             typed: chunk.object.is_none() || is_string(chunk.object, "chat.completion.chunk"),
             thought: false,
             // During repair, the fast path does not learn a template from a chunk without `object`, because repair must
-            // add `object` to every such chunk.
+            // add `object` to every chunk that lacks this member.
             learns: plain && self.cache.should_learn() && !(untyped && wire.out.wants_wire_facts()),
         };
         let mut upstream_error = None;
@@ -320,7 +320,7 @@ fn complete_start(wire: &mut DecodeContext<'_, '_>, chunk: &Chunk<'_>, tail: boo
 }
 
 /// Emits the start event of the response, using the first chunk. `tail`: true if the chunk follows a broken document.
-/// The id of such a chunk is omitted, because it may be the id of another response.
+/// The id of a chunk after a broken document is omitted, because it may be the id of another response.
 fn start<'a>(
     wire: &mut DecodeContext<'_, '_>,
     chunk: &Chunk<'a>,

@@ -21,7 +21,7 @@ use crate::json::members::present;
 use crate::json::members::string;
 
 impl<'a> UpstreamErrorFields<'a> {
-    /// Returns the error in a choice or its delta, or `None` if the value has no content, such as `""` or `{}`.
+    /// Returns the error in a choice or its delta, or `None` if the error value has no content, such as `""` or `{}`.
     pub(crate) fn of_choice(error: Slot<'a>) -> Option<UpstreamErrorFields<'a>> {
         error
             .filter(|raw| !is_blank_error(*raw))
@@ -54,7 +54,7 @@ pub(crate) fn has_error(chunk: &Chunk<'_>) -> bool {
 }
 
 /// Returns true if the body of a response reports an error, because it has a message with a code, or only a message.
-/// Called for a body that is not an event stream and matches no dialect.
+/// This function is called for a body that is not an event stream and matches no dialect.
 pub(crate) fn is_error_body(document: &Document<'_>) -> bool {
     let Document::Object(chunk) = document else {
         return false;

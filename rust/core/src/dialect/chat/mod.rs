@@ -78,7 +78,7 @@ pub(crate) struct Chat {
 }
 
 /// The unknown members of a chunk, and whether the chunk had choices. The repair stage receives a new record only if
-/// either of them changes.
+/// the members change or this flag changes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeptChunk {
     members: String,

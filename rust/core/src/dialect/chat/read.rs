@@ -53,8 +53,8 @@ pub(crate) struct Chunk<'a> {
     pub(crate) created: Slot<'a>,
     pub(crate) model: Slot<'a>,
     pub(crate) choices: Option<TypedValue<'a, Vec<TypedValue<'a, Choice<'a>>>>>,
-    /// The original value of `choices`, if it contained no choices and `choices` now lists the choice for the calls of
-    /// the chunk.
+    /// The original value of `choices`, if the value contained no choices and was replaced by a list with one choice
+    /// for the calls of the chunk.
     pub(crate) odd_choices: Slot<'a>,
     /// True if the chunk has no list of choices, so that `choices` was created for the calls of the chunk.
     pub(crate) lacks_choices: bool,
@@ -318,7 +318,7 @@ impl<'a> Choice<'a> {
 
 impl<'a> Chunk<'a> {
     /// Moves the calls from the unknown members of the chunk to the choice with the index 0. If the chunk does not list
-    /// this choice, it is added.
+    /// this choice, the choice is added.
     fn adopt_calls(&mut self) {
         let Some(found) = calls_among(&self.other_members) else {
             return;

@@ -32,7 +32,8 @@ use std::mem;
 /// Finish reasons after which clients run the calls.
 pub(crate) const RUNS_CALLS: [&str; 3] = ["natural", "stop", "tool_calls"];
 
-/// The `object` of a legacy Completions chunk. Clients of the legacy API use the token counts of such a chunk.
+/// The `object` of a legacy Completions chunk. Clients of the legacy API use the token counts in a legacy Completions
+/// chunk.
 const LEGACY: &str = "text_completion";
 
 /// Marks a chunk as misread if clients would skip its content, if it has no choices, or if one of its choices has no
@@ -168,7 +169,7 @@ impl Readers {
     }
 
     /// Checks whether a call has no arguments, at the end of the choice or the stream. `runs`: true if clients run the
-    /// calls. If clients run them, an empty arguments string is also an error.
+    /// calls. If clients run the calls, an empty arguments string is also an error.
     #[inline]
     pub(crate) fn end(&mut self, out: &mut Output<'_>, runs: bool) {
         let (bare, blank) = (mem::take(&mut self.bare), mem::take(&mut self.blank));
@@ -259,7 +260,8 @@ impl Readers {
         let indexes: Vec<_> = (objects.clone())
             .filter_map(|entry| find(&members(*entry), "index"))
             .collect();
-        // Clients merge the entries of a first list if any entry has an index, even an invalid index.
+        // When a list arrives for the first time, clients merge its entries if any entry has an index, even an invalid
+        // index.
         let merges = !indexes.is_empty();
         let usable = |index: &&Raw<'_>| index_of(Some(**index)).is_some();
         let all = indexes.iter().filter(usable).count() == entries.len();

@@ -27,8 +27,7 @@ use std::collections::HashSet;
 use std::mem;
 use std::sync::LazyLock;
 
-/// LiteLLM writes the JSON of a Gemini part that has a signature into the text of a block. The JSON of such a part is
-/// not reasoning.
+/// LiteLLM writes the JSON of a Gemini part that has a signature into the text of a block. This JSON is not reasoning.
 static BLOCK_PARTS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| spec::words(spec::fact("chat", "block_parts")));
 
@@ -271,7 +270,7 @@ impl<'a> DividedThought<'a> {
         concat(texts.chain([&self.text]).cloned().collect())
     }
 
-    /// Removes the text of all blocks and the text after them, because they repeat earlier text.
+    /// Removes the text of all blocks and the text that follows them, because all of this text repeats earlier text.
     pub(crate) fn clear(&mut self) {
         self.text = Text::default();
         for block in &mut self.ended {

@@ -1,7 +1,7 @@
 //! Stores the calls that a gateway sends outside the usual place of a choice, until they can be compared with the other
 //! calls of the choice.
 //!
-//! Gateways repeat the calls of a delta in `function_call`, in `message`, on the choice, or on the chunk. A call that
+//! Gateways repeat the calls of a delta in `function_call`, in `message`, in the choice, or in the chunk. A call that
 //! the delta does not contain is a separate call.
 
 use crate::assemble::choice::CallComparison;

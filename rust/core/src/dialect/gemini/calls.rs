@@ -55,8 +55,8 @@ struct ActiveCall {
 enum ExpectedArguments {
     /// The arguments arrived in the part that began the call, or arrive as `partialArgs`.
     Streamed,
-    /// The call has no arguments yet. A later part without a name may contain the arguments. If no such part arrives,
-    /// the arguments are empty, because Protobuf omits empty objects.
+    /// The call has no arguments yet. A later part without a name may contain the arguments. If no part with arguments
+    /// arrives, the arguments are empty, because Protobuf omits empty objects.
     Whole,
     /// Like `Whole`, but an unknown member may contain the arguments, so they are not assumed to be empty.
     Unread,
@@ -92,8 +92,8 @@ pub(crate) struct Calls {
     /// True once a `functionCall` without content has been reported. Some gateways send an empty `functionCall` in
     /// every part.
     placeholder_reported: bool,
-    /// True once the candidate has a finish reason that means an error. The calls of such a candidate are not closed,
-    /// because their parts do not show that the calls are valid.
+    /// True once the candidate has a finish reason that means an error. The calls of a candidate that ended with an
+    /// error are not closed, because their parts do not show that the calls are valid.
     pub(crate) failed: bool,
 }
 
@@ -438,8 +438,8 @@ fn may_be_unread(call: &[Member<'_>], extra: &ExtraFields<'_>) -> bool {
         || may_hold_arguments(&extra.members)
 }
 
-/// Returns the arguments. Also returns the name of the member that contains them, if it is not `args`. A value that is
-/// not an object is returned as text, and the assembler classifies it later.
+/// Returns the arguments. Also returns the name of the member that contains the arguments, if this member is not
+/// `args`. A value that is not an object is returned as text, and the assembler classifies it later.
 fn arguments<'a>(call: &[Member<'a>]) -> (Option<&'static str>, Option<Text<'a>>) {
     if let Some(raw) = nonnull(call, "args") {
         return (None, argument_text(raw));

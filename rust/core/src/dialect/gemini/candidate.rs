@@ -236,7 +236,7 @@ impl Candidate {
         Ok(())
     }
 
-    /// Closes the open text part and emits the finish reason, unless there is none or it has already been emitted. A
+    /// Closes the open text part and emits the finish reason, if the candidate has one that was not emitted before. A
     /// finish reason that means success also ends the open calls.
     pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         if std::mem::replace(&mut self.finish_reported, true) {
@@ -421,8 +421,8 @@ impl Candidate {
         };
         wire.assembler.part_attributes(wire.out, at, attributes)?;
         match signature {
-            // The signature covers only the text before it, so that text must not be joined with later text in the next
-            // turn.
+            // The signature covers only the text before the signature, so that text must not be joined with later text
+            // in the next turn.
             Some(_) => self.close(wire),
             None => Ok(()),
         }
@@ -463,7 +463,7 @@ fn address(position: i64) -> Address<'static> {
     }
 }
 
-/// Returns the kinds of content in a part, except text, in the order of its members.
+/// Returns the kinds of content in a part, except text, in the order of the part's members.
 fn kinds(part: &[Member<'_>]) -> Vec<&'static str> {
     let mut out = Vec::new();
     for member in part {

@@ -77,7 +77,7 @@ pub(crate) struct Gemini {
     candidates: List<Candidate>,
     /// The lowest index of any candidate that has arrived. Chunk metadata is added to the choice with this index.
     lowest: Option<i32>,
-    /// Length of the longest known prefix of the list in which all candidates have a finish reason.
+    /// Number of candidates at the start of the list that are known to have a finish reason.
     over: usize,
     /// The latest value of each unknown member, so that only changed values are emitted.
     last_seen: LastSeen,
@@ -294,7 +294,7 @@ impl Gemini {
     }
 
     /// Emits the start event of the response, using the first chunk. `tail`: true if the chunk follows a broken
-    /// document. The id of such a chunk is omitted, because it may be the id of another response.
+    /// document. The id of a chunk after a broken document is omitted, because it may be the id of another response.
     fn start<'a>(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -81,7 +81,7 @@ struct Level {
     keys: HashSet<String>,
 }
 
-/// The arguments of one call. Its methods return the next piece of the JSON text.
+/// The arguments of one call. The methods return the next piece of the JSON text.
 #[derive(Debug, Default)]
 pub(crate) struct Partial {
     levels: Vec<Level>,

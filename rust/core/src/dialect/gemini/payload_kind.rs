@@ -107,7 +107,7 @@ impl Place for ChunkPlace {
     fn may_repeat(self, members: &[Member<'_>]) -> bool {
         let is_partial = |member: &Member<'_>| member.key.is("partialArgs");
         match self {
-            ChunkPlace::Usage => false, // its duplicate keys are not reported
+            ChunkPlace::Usage => false, // duplicate keys in usage objects are not reported
             ChunkPlace::Call => may_repeat(members) || members.iter().any(is_partial),
             _ => may_repeat(members),
         }
@@ -132,8 +132,8 @@ pub(crate) fn is_used(object: &Object<'_>) -> bool {
     object.members.iter().any(|member| used(&member.key.name()))
 }
 
-/// Returns true if every candidate has a finish reason, or if there are no candidates but a block reason. Outside an
-/// event stream, any other chunk is one of several documents, one per line.
+/// Returns true if the payload ends the response: every candidate has a finish reason, or the prompt was blocked.
+/// Outside an event stream, any other chunk is one of several documents, one per line.
 fn ends(object: &Object<'_>) -> bool {
     let has_value = |holder: &Object<'_>, json_name, proto_name| {
         either(holder, json_name, proto_name)
@@ -188,7 +188,7 @@ pub(crate) fn error<'a>(
     }
 }
 
-/// Returns true if the object has an `error` member. In a chunk, its value must have content.
+/// Returns true if the object has an `error` member. In a chunk, the value of `error` must have content.
 fn has_error(object: &Object<'_>) -> bool {
     let error = object.present("error");
     error.is_some_and(|raw| !(is_used(object) && is_blank_error(raw)))

@@ -1,5 +1,5 @@
 //! Loads the tables of the Gemini dialect from `_spec/dialects.json`, such as the known members of a
-//! GenerateContentResponse. Also reads ids, names, reasons, and token counts.
+//! GenerateContentResponse. This module also reads ids, names, reasons, and token counts.
 
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anomalies::Pointer;
@@ -104,7 +104,7 @@ impl Facts {
     }
 }
 
-/// Returns the sum of the members that are numbers, or `None` if there are none or the sum overflows.
+/// Returns the sum of the members that are numbers, or `None` if no member is a number or the sum overflows.
 fn sum(members: &[Member<'_>], keys: &[&str]) -> Option<i64> {
     let numbers = keys.iter().filter_map(|key| {
         let raw = find(members, key)?;

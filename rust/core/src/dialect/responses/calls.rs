@@ -139,9 +139,9 @@ pub(crate) fn read_call<'a>(
     }
 }
 
-/// Returns the state of an item's arguments that its status indicates: complete, cut off, or still open. If the
-/// provider runs the call, a status other than `incomplete` is ignored, because the status may describe the execution
-/// instead of the arguments.
+/// Returns the state of an item's arguments, as indicated by the item's status: complete, cut off, or still open. If
+/// the provider runs the call, a status other than `incomplete` is ignored, because the status may describe the
+/// execution instead of the arguments.
 fn ending(item: &Object<'_>, kind: &CallType, provider: bool) -> CallEnding {
     let status = item.string("status").unwrap_or_default();
     let status = status.trim_matches(is_white);
@@ -253,7 +253,7 @@ fn delta_elsewhere<'a>(event: &Object<'a>, reader: &mut Reader<'_, '_, 'a>) -> O
     found
 }
 
-/// Members that may contain the text of a delta that is an object.
+/// Members that may contain the text, if a delta is an object.
 const PIECE_MEMBERS: [&str; 2] = ["arguments", "partial_json"];
 
 /// Returns the arguments in a `delta` that is an object. If the object has only one member, which contains text,
@@ -268,8 +268,8 @@ fn piece<'a>(event: &Object<'a>) -> Option<Text<'a>> {
     Some(inner.unwrap_or_else(|| Text::plain(delta.raw.text)))
 }
 
-/// Returns the arguments of an item. Also returns the name of the member that contains them, if it is not the
-/// documented member.
+/// Returns the arguments of an item. Also returns the name of the member that contains the arguments, if this member is
+/// not the documented one.
 fn arguments<'a>(
     item: &Object<'a>,
     kind: &CallType,

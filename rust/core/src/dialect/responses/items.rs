@@ -184,8 +184,8 @@ impl Items {
         Ok((item, item_address))
     }
 
-    /// Returns true if the terminal output has as many items as were streamed, with the same types. If so, positions in
-    /// the terminal output are output indexes. Some gateways omit items from the terminal output.
+    /// Returns true if the terminal output has as many items as were streamed, with the same types. If the result is
+    /// true, positions in the terminal output are output indexes. Some gateways omit items from the terminal output.
     fn in_line(&self, output: &[RestatedItem<'_, '_>]) -> bool {
         let same = |(position, (_, item)): (i64, &RestatedItem<'_, '_>)| {
             let name = item.as_deref().map(type_of).unwrap_or_default();

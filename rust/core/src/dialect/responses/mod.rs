@@ -77,8 +77,8 @@ pub(crate) struct Responses {
     restarts: bool,
     /// Hash of the most recent response id.
     id: Option<u64>,
-    /// Type name and kind of the previous event. Both values are cached, because consecutive events usually have the
-    /// same type.
+    /// Type name and kind of the previous event. The type name and the kind are cached, because consecutive events
+    /// usually have the same type.
     last: Option<(&'static str, &'static EventKind)>,
     /// A failure event without an error, held until the next event.
     failure: Option<Box<HeldPayload>>,

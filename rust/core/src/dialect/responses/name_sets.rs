@@ -59,7 +59,7 @@ impl<'a> Slots<'a> {
     }
 }
 
-/// Bit set of the numbers of the names that occur in one object.
+/// A bit set with the numbers of all names that occur in one object.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KeyBits(u64);
 

@@ -35,7 +35,7 @@ const INDEX_CHARS: usize = 64;
 /// Maximum index if no lower limit is configured.
 const INDEX_CAP: u64 = u32::MAX as u64;
 
-/// Members that may contain the text of a delta that is an object.
+/// Members that may contain the text, if a delta is an object.
 const DELTA_MEMBERS: [&str; 4] = ["text", "content", "delta", "refusal"];
 
 /// The payload that is being decoded, its decode context, and the anomalies that have been found in it.

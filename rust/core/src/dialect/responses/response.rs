@@ -134,8 +134,8 @@ impl Responses {
         self.conclude(response.as_deref(), at, reader, status, enclosing, payload)
     }
 
-    /// Applies the output and the usage of a failed response whose members are next to the type of its event, because
-    /// the error is reported next.
+    /// For a failed response whose members are sent directly in the event, applies the output and the usage before the
+    /// error is reported.
     pub(crate) fn before_error<'a>(
         &mut self,
         event: &Object<'a>,
@@ -199,7 +199,7 @@ impl Responses {
         self.items.texts.top_level(response, reader)
     }
 
-    /// Ends the response: emits the usage, the changed members, and its finish reason or error.
+    /// Ends the response: emits the usage, the changed members, and the finish reason or error.
     fn conclude<'a>(
         &mut self,
         response: Option<&Object<'a>>,
@@ -289,8 +289,8 @@ impl Responses {
     }
 }
 
-/// Returns the response in an event that opens or ends it, and its place. Some gateways send the members of the
-/// response next to the type of the event.
+/// Returns the response in an event that opens or ends the response, and the response's place in the payload. Some
+/// gateways send the members of the response next to the type of the event.
 fn response_of<'w, 'a>(
     event: &Object<'a>,
     reader: &mut Reader<'w, '_, 'a>,

@@ -106,7 +106,7 @@ pub(crate) enum Kind {
     /// The event contains a piece of the arguments. The value is the tool's name, if the event type determines the
     /// name.
     ArgumentDelta(Option<&'static str>),
-    /// The event contains the complete arguments. The value is the name of the member that contains them.
+    /// The event contains the complete arguments. The value is the name of the member that contains the arguments.
     ArgumentValue(&'static str),
     Opening,
     /// The event reports the progress of a call.
@@ -145,14 +145,15 @@ pub(crate) struct CallType {
     pub(crate) provider: bool,
     /// Members of the item that are not kept as metadata.
     pub(crate) modelled: Names,
-    /// Members of the item that contain its result. The first member is the output, and the second member is the error.
+    /// Members of the item that contain the result of the call. The first member is the output, and the second member
+    /// is the error.
     pub(crate) results: Vec<&'static str>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) kinds: HashMap<&'static str, Kind>,
-    /// The `TextKind` of each content part type, and the member that contains its text.
+    /// The `TextKind` of each content part type, and the member that contains the part's text.
     pub(crate) content: HashMap<&'static str, (TextKind, &'static str)>,
     pub(crate) calls: HashMap<&'static str, CallType>,
     pub(crate) counts: Counts,

@@ -81,8 +81,8 @@ pub(crate) struct Texts {
 blank!(Texts);
 
 impl Texts {
-    /// Returns true if the members of a message have not been attached to a part. If so, the next delta may have to
-    /// open its part.
+    /// Returns true if the members of a message have not been attached to a part. As long as these members have not
+    /// been attached, the next delta may have to open its part.
     #[inline]
     pub(crate) fn waiting(&self) -> bool {
         self.waiting
@@ -95,7 +95,7 @@ impl Texts {
         self.indexes.take_renamed() | self.summary_indexes.take_renamed()
     }
 
-    /// Returns the address after replacing the part index with the position of the part in its item.
+    /// Returns the address with the part index replaced by the position of the part in the item.
     #[inline]
     pub(crate) fn with_position<'a>(
         &mut self,
@@ -426,7 +426,7 @@ impl Texts {
         ExtraFields::of(members(Raw { text, kind }))
     }
 
-    /// Emits the new annotations of a part, which have not been received before.
+    /// Emits the annotations of a part that have not been received before.
     fn annotations<'a>(
         &mut self,
         part: &Object<'a>,

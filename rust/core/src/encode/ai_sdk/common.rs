@@ -367,7 +367,7 @@ fn media_type(kind: &str) -> &'static str {
 }
 
 /// Writes citations of pages and documents as sources. The citation's position in the text is lost, because a source
-/// has no member for it.
+/// has no member for the position.
 fn cite<P: Protocol>(context: &mut EncodeContext, annotations: &str) {
     let list = Raw {
         text: annotations,

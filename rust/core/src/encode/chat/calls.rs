@@ -32,8 +32,8 @@ enum State {
     Begun,
     /// Like `Begun`, but the upstream reset the arguments, so only the arguments in the final event are valid.
     Reset,
-    /// The call was truncated, and all of it that arrived was written. No other call is written before the finish
-    /// reason.
+    /// The call was truncated, and everything that was received of the call was written. No other call is written
+    /// before the finish reason.
     Cut,
     /// Everything except the text in `waits` was written, and the call has ended.
     Ended,
@@ -74,7 +74,7 @@ pub(crate) struct CallOutput<'p> {
 /// Writes the calls of one choice, one after another.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
-    /// Calls by part number, until they are completely written.
+    /// Calls that are not completely written, by part number.
     open: Map<u32, OpenCall>,
     /// The call whose element was written last. `None` after that call has ended.
     current: Option<u32>,
@@ -96,8 +96,9 @@ pub(crate) struct Calls {
 }
 
 impl OpenCall {
-    /// Returns true if another call can be written now. Clients must have received all arguments of this call, unless
-    /// its text is free-form. The end of free-form text cannot be detected, and clients do not parse such text.
+    /// Returns true if another call can be written now. Another call can be written only after all arguments of the
+    /// current call, unless the text of the current call is free-form. The end of free-form text cannot be detected,
+    /// and clients do not parse this text.
     fn gives_way(&mut self) -> bool {
         self.custom || (self.state != State::Reset && self.is_object())
     }
@@ -479,7 +480,7 @@ impl CallOutput<'_> {
     }
 }
 
-/// Returns the type of a call and the member that contains its text.
+/// Returns the type of a call and the member that contains the call's text.
 fn names(custom: bool) -> (&'static str, &'static str) {
     if custom {
         ("custom", "\"input\":")

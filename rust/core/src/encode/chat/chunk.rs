@@ -1,4 +1,4 @@
-//! Writes the parts that all Chat chunks have in common: the members before the delta, and the members after it.
+//! Writes what all Chat chunks have in common: the members before the delta, and the members after the delta.
 
 use crate::encode::chat::list_indexes::Indexed;
 use crate::encode::chat::list_indexes::ListIndexes;
@@ -22,7 +22,7 @@ use std::collections::HashSet;
 use std::mem;
 
 /// If one source chunk is rewritten as several chunks, each of them repeats the unknown members of the source chunk,
-/// unless these members have more bytes than this.
+/// unless these members exceed this number of bytes.
 const MAX_REPEATED_SIZE: usize = 4096;
 
 /// Writes the members before `choices`, and stores the unknown members of the source's chunks.
@@ -72,7 +72,7 @@ struct OwnMembers {
 }
 
 impl OwnMembers {
-    /// Returns the members of a delta, with indexes in their lists. Members that cannot be written are removed.
+    /// Returns the members of a delta that can be written. In their lists, elements without an `index` get one.
     fn indexed(&mut self, members: ExtraMembers) -> ExtraMembers {
         let mut out = ExtraMembers::new();
         for (name, value) in members {

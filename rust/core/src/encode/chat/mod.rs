@@ -310,7 +310,8 @@ impl Encoder for Chat {
                     self.open(context, *choice);
                     self.write_members(context, *choice);
                 }
-                // If a finish reason already passed through, the log probabilities of a second one cannot be written.
+                // If a finish reason already passed through, log probabilities that arrive with a second finish reason
+                // cannot be written.
                 let loses = *has_logprobs && context.passed.finished.contains(choice);
                 if loses || self.head.is_lossy(*choice) {
                     context.losses.note("metadata");
@@ -435,8 +436,8 @@ impl Chat {
         self.head.end(to);
     }
 
-    /// Returns true if all of the event's metadata can be written. The metadata must consist only of log probabilities
-    /// or of members of the source's own chunk.
+    /// Returns true if all of the event's metadata can be written. This requires that the metadata consists only of log
+    /// probabilities or of members of the source's own chunk.
     fn has_place_for_metadata(&self, context: &EncodeContext, event: &Event<'_>) -> bool {
         if context.passed.own {
             let metadata = event.metadata();
@@ -597,8 +598,8 @@ impl Chat {
                 self.head.end(to);
             }
             let native = self.choice(*index).native.take();
-            // If the source sent the token counts in a chunk with a choice, so does this encoder, because clients that
-            // read `choices[0]` of every chunk would fail otherwise.
+            // If the source sent the token counts in a chunk with a choice, this encoder does the same, because clients
+            // that read `choices[0]` of every chunk would fail otherwise.
             let is_with = last == Some(*index) && self.head.usage_has_choice;
             let counts = usage.take_if(|_| is_with);
             if counts.is_some() {
@@ -649,8 +650,8 @@ fn is_empty(event: &Event<'_>) -> bool {
     )
 }
 
-/// Returns the usage object. If the source has this dialect, its usage object is copied. Otherwise, the object is built
-/// from the token counts.
+/// Returns the usage object. If the source has this dialect, its usage object is copied. If the source has another
+/// dialect, the object is built from the token counts.
 fn usage(context: &EncodeContext, counts: &Counts) -> String {
     let mut to = Writer::default();
     if let Some(sent) = &context.answer.own_usage {

@@ -26,7 +26,7 @@ pub(crate) struct Block {
     pub(crate) provider_executed: bool,
     /// Id of the block in the output events, set by the `BlockWriter`.
     pub(crate) mark: String,
-    /// True if the metadata of the part has been written. Set by the `BlockWriter`.
+    /// True if the metadata of the part has been written. The `BlockWriter` sets this field.
     pub(crate) metadata_written: bool,
     /// True if nothing of the call is written until the call is complete.
     pub(crate) held: bool,
@@ -116,8 +116,8 @@ pub(crate) trait BlockWriter: Debug + Send {
     /// interrupts it.
     fn close(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>);
 
-    /// Writes the content of the part's closing event that `close` did not write. Called once for each part, after the
-    /// part's last block, if any, was closed.
+    /// Writes the content of the part's closing event that `close` did not write. This method is called once for each
+    /// part, after the part's last block, if any, was closed.
     fn over(&mut self, context: &mut EncodeContext, block: &mut Block, done: &Done<'_>);
 
     /// Returns true if a part that ended without text still needs a block.

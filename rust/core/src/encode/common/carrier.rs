@@ -1,5 +1,5 @@
 //! Encodes signatures and encrypted reasoning as opaque text (a carrier) that clients of another dialect send back.
-//! Only the provider that created a signature or encrypted reasoning can use it.
+//! Only the provider that created a signature or encrypted reasoning can use that content.
 //!
 //! The text is the base64 form of a JSON object that begins with `{"streamweld":1`. A carrier is decoded by
 //! `history/passes/carriers.py`. The carrier contains all of the reasoning, because clients may change or drop the text

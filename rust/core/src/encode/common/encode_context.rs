@@ -22,7 +22,7 @@ pub struct Options {
     pub prefix: String,
     /// Creation time in seconds since 1970, for sources that do not send one, because the core has no clock.
     pub created: i64,
-    /// True if no part of a tool call is written before the call is complete.
+    /// True if a tool call is written only once it is complete.
     pub hold_arguments: bool,
     /// Chat Completions only: true if the usage is written.
     pub include_usage: bool,
@@ -40,7 +40,7 @@ pub struct Options {
 const MARKS_TRUNCATED_CALLS: [&str; 2] = ["ai-sdk-parts", "ai-sdk-ui"];
 
 /// Targets in which a response whose calls were all omitted ends in the same way as a response without calls. In other
-/// targets, such a response ends with an error.
+/// targets, a response whose calls were all omitted ends with an error.
 const ENDS_WITHOUT_CALLS: [&str; 3] = ["chat", "gemini", "responses"];
 
 /// What the source reported about the response as a whole.
@@ -63,7 +63,7 @@ pub(crate) struct EncodeContext {
     pub(crate) losses: Losses,
     pub(crate) passed: PassedThrough,
     pub(crate) options: Options,
-    /// Dialect of the source. Empty until the first event arrives.
+    /// Dialect of the source. The name is empty until the first event arrives.
     pub(crate) source: &'static str,
     pub(crate) target: &'static str,
     pub(crate) answer: Answer,
@@ -214,7 +214,8 @@ impl EncodeContext {
         }
     }
 
-    /// Returns the finish reason as sent, or `None` if the source has another dialect or the reason does not fit.
+    /// Returns the finish reason as sent, or `None` if the source has another dialect, if the word has another meaning,
+    /// or if clients reject the word.
     pub(crate) fn own_word<'r>(
         &self,
         target: &str,
@@ -264,7 +265,8 @@ impl EncodeContext {
         }
     }
 
-    /// Returns true if the call can be written to a client that runs every call it receives. Otherwise, records a loss.
+    /// Returns true if the call can be written to a client that runs every call it receives. If the result is false,
+    /// records a loss.
     pub(crate) fn writes(&mut self, call: &Call<'_>) -> bool {
         let lost = if call.provider_executed {
             Some("server_tool")
@@ -375,8 +377,8 @@ impl<'a> Call<'a> {
 
     /// Returns true for a truncated call without arguments.
     ///
-    /// If the target cannot mark a call as incomplete, a client might run such a call. Once the call is announced, only
-    /// an unsuccessful ending of the response prevents the client from running it.
+    /// If the target cannot mark a call as incomplete, a client might run a truncated call without arguments. Once the
+    /// call is announced, only an unsuccessful ending of the response prevents the client from running it.
     pub(crate) fn is_empty_cut(&self) -> bool {
         self.is_cut() && !self.provider_executed && is_blank(self.arguments)
     }
@@ -393,7 +395,7 @@ impl<'a> Call<'a> {
         sent.unwrap_or(self.arguments)
     }
 
-    /// Returns the complete arguments, as `text` does. `written` is the part of the arguments that has already been
+    /// Returns the complete arguments, as `text` does. `written` is the text of the arguments that has already been
     /// written. For a complete call with only blank arguments, returns `written` followed by `{}`.
     pub(crate) fn final_text(&self, written: &str) -> Cow<'a, str> {
         let is_bare = self.is_whole() && !self.custom && is_blank(self.arguments);

@@ -21,14 +21,16 @@ pub(crate) trait Encoder: Debug + Send {
     /// Does nothing in most dialects, which have no such content.
     fn write_unmodelled(&mut self, _context: &mut EncodeContext, _content: &Unmodelled<'_>) {}
 
-    /// Writes the first chunk of a choice, with its role, unless the choice is already open. Only Chat does this.
+    /// Writes the first chunk of a choice, with its role, unless the choice is already open. Only the Chat encoder
+    /// writes such a chunk.
     fn open(&mut self, _context: &mut EncodeContext, _choice: i32) {}
 
-    /// Writes the chunk that opens a choice whose first chunk from the source lacks the role. Only Chat does this.
+    /// Writes the chunk that opens a choice whose first chunk from the source lacks the role. Only the Chat encoder
+    /// writes such a chunk.
     fn role(&mut self, _context: &mut EncodeContext, _choice: i32) {}
 
-    /// Returns true if a received call has not been fully written because it must wait for another call. Needed only
-    /// for dialects whose calls are written one after another, although sources may interleave them.
+    /// Returns true if a received call has not been fully written because it must wait for another call. The method is
+    /// needed only for dialects in which one call is written after another although the source may interleave calls.
     fn has_waiting_calls(&mut self) -> bool {
         false
     }

@@ -34,8 +34,8 @@ pub(crate) fn word_of<'r>(target: &str, reason: &str, raw: Option<&'r str>) -> O
 /// Targets whose clients reject unknown finish reasons.
 const CLOSED: [&str; 2] = ["ai-sdk-parts", "ai-sdk-ui"];
 
-/// Returns the finish reason exactly as sent, if the source has the same dialect and the reason still fits the
-/// response. An unknown reason is kept if clients accept any reason.
+/// Returns the finish reason exactly as sent, if the source has the same dialect and the sent reason still matches the
+/// normalized reason. An unknown reason is kept if clients accept any reason.
 pub(crate) fn own_word<'r>(dialect: &str, reason: &str, raw: Option<&'r str>) -> Option<&'r str> {
     let raw = raw?;
     let means = spec::fact(dialect, "finish").and_then(|table| table.get(raw));
@@ -68,7 +68,7 @@ pub(crate) fn is_lost(target: &str, reason: &str) -> bool {
     spec::words(lost).contains(&reason)
 }
 
-/// Returns the error type to write if the upstream sent none.
+/// Returns the error type to write if the upstream did not send one.
 fn default_kind() -> &'static str {
     let kind = spec::conversion("error_type").and_then(Value::as_str);
     kind.unwrap_or_default()

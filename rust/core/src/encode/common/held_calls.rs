@@ -7,7 +7,7 @@
 //! content.
 //!
 //! A call to a tool that the request defines does not wait, because the client runs its own tools. The caller can pass
-//! the request's tools, and most servers repeat them in the opening event of the response.
+//! the request's tools, and most servers repeat the tools in the opening event of the response.
 
 use crate::json::Raw;
 use crate::json::members::is_string;

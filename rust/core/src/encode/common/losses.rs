@@ -70,8 +70,8 @@ impl Losses {
         self.reported < self.known.len()
     }
 
-    /// Returns the next loss that has not been reported yet, and counts it as reported. Returns `None` if there is
-    /// none.
+    /// Returns the next loss that has not been reported yet, and counts it as reported. Returns `None` if every loss
+    /// has been reported.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<&'static str> {
         let id = self.known.get(self.reported).copied();

@@ -216,7 +216,7 @@ impl<'a> Call<'a> {
         self.state == "incomplete"
     }
 
-    /// Returns true for a truncated call without arguments. A client might run such a call in spite of the truncation.
+    /// Returns true for a truncated call without arguments. A client might run this call despite the truncation.
     pub(crate) fn is_empty_cut(&self) -> bool {
         let is_blank = self
             .arguments

@@ -84,8 +84,8 @@ impl PartOrder {
         matches!(self, PartOrder::Sequential(blocks) if blocks.answered)
     }
 
-    /// Returns true if the upstream changed or retracted content that was already written. The target cannot express
-    /// such a change.
+    /// Returns true if the upstream changed or retracted content that was already written. The target cannot express a
+    /// change of written content.
     pub(crate) fn contradicted(&self) -> bool {
         match self {
             PartOrder::Sequential(blocks) => blocks.contradicted,

@@ -8,7 +8,7 @@ use crate::model::small_map::Map;
 use crate::model::small_map::Set;
 use std::collections::BTreeMap;
 
-/// The type and id in the opening event of an output item. Clients store both.
+/// The type and id in the opening event of an output item. Clients store the type and the id.
 #[derive(Clone, Debug)]
 pub(crate) struct AddedItem {
     pub(crate) kind: Option<String>,
@@ -29,8 +29,8 @@ pub(crate) struct PassedThrough {
     pub(crate) item_id: Option<String>,
     /// Unknown members of the start event of the block with this index, as a JSON object.
     pub(crate) members: Option<(i64, String)>,
-    /// True if content was written at a new position because its original position was already in use. Set by the
-    /// encoder.
+    /// True if content was written at a new position because its original position was already in use. The encoder sets
+    /// this field.
     pub(crate) moved: bool,
     /// A number that changes with every payload.
     pub(crate) payload_number: u64,
@@ -57,7 +57,7 @@ pub(crate) struct PassedThrough {
     pub(crate) just_ended: Vec<u32>,
     /// Choices whose finish reason passed through.
     pub(crate) finished: Set<i32>,
-    /// True if the latest token counts passed through. Set when the stream ends.
+    /// True if the latest token counts passed through. The flag is set when the stream ends.
     pub(crate) counted: bool,
     /// The sequence number of the next event, or `None` if the source does not number its events.
     pub(crate) sequence: Option<i128>,

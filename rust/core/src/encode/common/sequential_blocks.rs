@@ -42,8 +42,8 @@ pub(crate) struct Blocks {
     pub(crate) ids: Map<String, u32>,
     /// Complete calls that have not been written yet, by call id.
     pub(crate) unwritten_calls: Map<String, u32>,
-    /// Name of each written call, and whether the provider runs it. Both values are needed when the call's result is
-    /// written.
+    /// Name of each written call, and whether the provider runs it. The name and the flag are needed when the call's
+    /// result is written.
     pub(crate) written: Map<String, (String, bool)>,
     /// Complete calls that are written at the end of the response, unless their result arrives before. The client must
     /// not run a call that already has a result.
@@ -52,8 +52,8 @@ pub(crate) struct Blocks {
     pub(crate) client_calls: usize,
     /// True if a call was omitted because its result arrived.
     pub(crate) answered: bool,
-    /// True if the upstream changed or retracted content that was already written. The target cannot express such a
-    /// change, so the stream ends with an error.
+    /// True if the upstream changed or retracted content that was already written. The target cannot express a change
+    /// of written content, so the stream ends with an error.
     pub(crate) contradicted: bool,
 }
 
@@ -252,7 +252,7 @@ impl Blocks {
     ) {
         let mut ran = None;
         match what {
-            StandalonePart::Source { .. } => {} // a citation, which belongs to a position in its text
+            StandalonePart::Source { .. } => {} // a citation, which belongs to a position in the text
             StandalonePart::File { .. } => self.give_way(to),
             StandalonePart::Result(result) => {
                 self.give_way(to);

@@ -1,9 +1,9 @@
 //! Writes blocks in the dialect of their source: opens, continues and closes each block where the source did.
 //!
 //! `SourceBlocks` replaces the queue in `Blocks`. Some sources open a block while another block is open, although
-//! clients of the dialect support only one open block. In that case, the first block stays open until the source closes
-//! it, and the other blocks wait in the order in which they started. As in `Blocks`, a call that cannot be written as
-//! it arrives is written when it is complete.
+//! clients of the dialect support only one open block. The open block stays open until the source closes it, and the
+//! other blocks wait in the order in which they started. As in `Blocks`, a call that cannot be written as it arrives is
+//! written when it is complete.
 
 use crate::encode::common::block::Block;
 use crate::encode::common::block::BlockOutput;

@@ -1,7 +1,7 @@
 //! Replaces tool call ids that the target's API would reject in a history.
 //!
 //! The new id is `swid_` followed by the old id, with `_` doubled and every byte that is not a letter, a digit or `-`
-//! replaced by `_` and two hexadecimal digits. The old id can therefore be restored from the new one without any state.
+//! replaced by `_` and two hexadecimal digits. The old id can therefore be restored from the new id without any state.
 //! If the new id would be too long, a numbered id is used instead.
 
 use crate::encode::common::id_mint::IdMint;
@@ -34,7 +34,7 @@ pub(crate) struct ToolIds {
     form: ToolIdForm,
     /// The target id and the source id of every renamed call, in order.
     renamed: Vec<(String, String)>,
-    /// Source id -> index into `renamed`.
+    /// Maps each source id to an index in `renamed`.
     places: Map<String, usize>,
 }
 

@@ -1,7 +1,7 @@
 //! Normalizes token counts across APIs: the input includes the cache, and the output includes the reasoning.
 //!
-//! Twin of `python/streamweld/usage.py`. `_spec/usage.json` describes what each API's usage object means, and every
-//! encoder converts the counts to the meaning that its target uses.
+//! The Python counterpart is `python/streamweld/usage.py`. `_spec/usage.json` describes what each API's usage object
+//! means, and every encoder converts the counts to the meaning that its target uses.
 
 use crate::json::Kind;
 use crate::json::Number;

@@ -147,8 +147,8 @@ struct Escape {
 }
 
 impl Escape {
-    /// Returns the escape for the first character, or `None` if it needs no escape. U+2028 and U+2029 are escaped
-    /// because older JavaScript engines treat them as line ends.
+    /// Returns the escape for the first character, or `None` if this character needs no escape. U+2028 and U+2029 are
+    /// escaped because older JavaScript engines treat them as line ends.
     fn of(bytes: &[u8]) -> Option<Escape> {
         let (text, length) = match bytes {
             [b'"', ..] => ("\\\"", 1),

@@ -65,8 +65,8 @@ impl Body {
         }
     }
 
-    /// Returns the common prefix of the names of the delta and done events, and the member of the done event that
-    /// contains the text.
+    /// Returns the prefix that the names of the delta and done events share, and the name of the done event's member
+    /// that contains the text.
     pub(crate) fn events(&self, openresponses: bool) -> (&'static str, &'static str) {
         match self {
             Body::Text(..) => ("response.output_text", "text"),

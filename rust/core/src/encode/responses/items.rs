@@ -34,7 +34,7 @@ impl Status {
 }
 
 /// Key of an item from a source in the same dialect: either its index and the number of earlier items at that index, or
-/// its id.
+/// the item's id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SourceItemKey {
     Index(i64, usize, SourceItemKind),
@@ -50,7 +50,7 @@ pub(crate) enum SourceItemKind {
 /// One output item.
 #[derive(Debug)]
 pub(crate) struct Item {
-    /// The item's id, or `None` if the source's own item has no id.
+    /// The item's id, or `None` if the item in the source has no id.
     pub(crate) id: Option<String>,
     /// The `output_index` of the item.
     pub(crate) index: i64,
@@ -119,7 +119,7 @@ pub(crate) struct ItemContent {
     /// Part number in the source.
     pub(crate) number: u32,
     pub(crate) sub: i64,
-    /// JSON members that identify the part in every event about its text.
+    /// JSON members that identify the part in every event about the part's text.
     pub(crate) position: String,
     pub(crate) body: Body,
     /// Text received so far. Once the part is closed, the complete text, escaped for JSON.
@@ -134,8 +134,8 @@ pub(crate) struct ItemContent {
 pub(crate) enum PartEnd {
     Open,
     Closed,
-    /// Text of the part was streamed, but the final item does not contain the part. No event closes the part, and it is
-    /// not listed in its item.
+    /// Text of the part was streamed, but the final item does not contain the part. No event closes the part, and the
+    /// item does not list the part.
     Retracted,
 }
 

@@ -44,8 +44,8 @@ pub(crate) struct Responses {
     items: Items,
     /// Position of each part's written content or call in `items.parts`, by part number.
     part_indexes: Map<u32, usize>,
-    /// Items from a source in the same dialect that have no part yet, by the number of the part whose text has not
-    /// arrived.
+    /// Items from a source in the same dialect that have no part yet, keyed by the number of the part whose text has
+    /// not arrived.
     bare: Map<u32, usize>,
     /// Reasoning parts whose text is a summary.
     summaries: Map<u32, ()>,

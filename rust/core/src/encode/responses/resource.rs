@@ -182,7 +182,8 @@ const OWN_MEMBERS: [&str; 5] = ["id", "status", "output", "error", "incomplete_d
 const IDENTIFYING_MEMBERS: [&str; 6] = ["type", "id", "call_id", "name", "arguments", "input"];
 
 impl SourceResponse {
-    /// Returns the response object that a payload is or contains, or `None` if the payload has none.
+    /// Returns the response object of a payload, which is the payload itself or one of its members, or `None` if there
+    /// is none.
     pub(crate) fn of(payload: &[u8]) -> Option<SourceResponse> {
         let (text, _) = decode_utf8(payload);
         let Ok(Document::Object(event)) = document(&text, None) else {
@@ -265,7 +266,7 @@ impl SourceResponse {
 /// The items that the source repeats in its response object, found by their identifying members.
 struct RepeatedItems<'s> {
     sent: Vec<Object<'s>>,
-    /// Items by the values of the members that are compared.
+    /// The items, keyed by the values of the members that are compared.
     by_identity: HashMap<Vec<&'static str>, HashMap<Words, &'s str>>,
 }
 

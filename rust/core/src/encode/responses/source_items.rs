@@ -1,6 +1,6 @@
 //! Writes items from a source in the same dialect, with the source's ids and indexes, and the final JSON of all items.
 //!
-//! An item from such a source may have several parts, and ends when another item or event follows.
+//! An item from a source in the same dialect may have several parts, and ends when another item or event follows.
 
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::passed_through::AddedItem;

@@ -6,7 +6,7 @@
 //! bytes with any valid JSON strings in between, or any small number in place of an index. For such a payload, a JSON
 //! parser would go through the same states and the decoder would receive the same members, so only the strings and
 //! numbers differ. A matching payload has no other effects, such as new metadata, a finish reason, usage or a
-//! diagnostic. If the bytes around the varying members had such an effect, the template would not have been learned,
+//! diagnostic. If the bytes around the varying members had another effect, the template would not have been learned,
 //! and a payload with different bytes does not match. When chunk-level metadata changes, `clear` removes all templates.
 
 use crate::dialect::decode_context::Ending;

@@ -35,7 +35,7 @@ struct Mark {
 pub(crate) struct Template {
     pub(crate) what: ChunkKind,
     pub(crate) choice: i32,
-    /// Metadata that every chunk of this template has below the chunk level.
+    /// Metadata below the chunk level that every chunk matching this template contains.
     pub(crate) metadata: Option<String>,
     /// The bytes after each hole, then the separator between two events, then the bytes before the first hole. In this
     /// order, the bytes between the texts of two events are contiguous, so that one comparison covers them.
@@ -54,8 +54,8 @@ pub(crate) struct Template {
     memos: LazyBox<Memos>,
 }
 
-/// The last value of an id hole or name hole, and whether the decoder accepts that value. Unused if the template has no
-/// hole of this kind.
+/// The last value of an id hole or name hole, and whether the decoder accepts that value. The value is unused if the
+/// template has no hole of this kind.
 #[derive(Debug, Default)]
 struct Memo {
     text: String,
@@ -63,7 +63,7 @@ struct Memo {
 }
 
 impl Memo {
-    /// Returns the input after the string at its start, if that string equals the last value.
+    /// Returns the input after the leading string, if that string equals the last value.
     #[inline]
     fn same<'p>(&self, bytes: &'p [u8]) -> Option<&'p [u8]> {
         let after = bytes.strip_prefix(self.text.as_bytes())?;
@@ -343,7 +343,8 @@ fn number(digits: &[u8]) -> Option<u32> {
     (!digits.is_empty()).then(|| digits.iter().fold(0, value))
 }
 
-/// Returns the length of the small number at the start, without a sign or leading zero, or 0 if there is none.
+/// Returns the length of the small number at the start of the input, without a sign or leading zero, or 0 if there is
+/// none.
 fn digits(bytes: &[u8]) -> usize {
     match bytes {
         [b'0', ..] => 1,

@@ -25,7 +25,7 @@ use crate::model::event::Delta;
 /// Maximum number of templates, and thus of items whose deltas may alternate.
 const KEPT: usize = 4;
 
-/// Number of learned templates without a match after which only every `PAUSE`-th payload is learned.
+/// After this many learned templates without a match, only every `PAUSE`-th payload is learned.
 const FRUITLESS: u32 = 16;
 const PAUSE: u32 = 64;
 

@@ -100,7 +100,7 @@ const HOLES: usize = 4;
 const OBJECT: usize = 1024;
 pub(crate) const OBJECT_DEPTH: u64 = 8;
 
-/// A part of an item, without its address.
+/// The choice, item kind, channel, and reasoning kind of a text part, without the address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TemplatePart {
     pub(crate) choice: i32,
@@ -111,9 +111,9 @@ pub(crate) struct TemplatePart {
 
 #[derive(Debug)]
 pub(crate) struct ItemTemplate {
-    /// All fixed bytes in one string, in three sections. The first section contains the event's lines up to the first
-    /// hole, which are the event name, if any, and the start of the data. The second section contains the bytes after
-    /// each hole. The third section contains ids that do not occur literally in the payload.
+    /// All fixed bytes in one string, in three sections. The first section contains the event name, if any, and the
+    /// start of the data, up to the first hole. The second section contains the bytes after each hole. The third
+    /// section contains ids that do not occur literally in the payload.
     fixed: Box<str>,
     /// Offset of the payload in `fixed`, and offset of the first hole in `fixed`.
     head: u32,
@@ -131,8 +131,8 @@ pub(crate) struct ItemTemplate {
     pub(crate) tool: Option<&'static str>,
     /// Cached location of the part or call that received the item's last piece.
     pub(crate) route_cache: RouteCache,
-    /// Index of the template that most recently matched right after this one, because alternating items usually keep
-    /// their order.
+    /// Index of the template that most recently matched right after this template, because alternating items usually
+    /// keep their order.
     pub(crate) next: usize,
 }
 

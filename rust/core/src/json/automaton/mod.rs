@@ -99,7 +99,8 @@ impl Automaton {
         self.run(bytes)
     }
 
-    /// Consumes the next piece, unless it makes the text invalid. In that case, the state does not change.
+    /// Consumes the next piece, unless it makes the text invalid. If the piece would make the text invalid, the state
+    /// does not change.
     ///
     /// Returns the result for the text that ends with the piece, or the error that the piece would cause.
     #[inline]

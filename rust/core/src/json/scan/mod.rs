@@ -467,8 +467,8 @@ impl<'a> Scanner<'a> {
         self.expect(b':')
     }
 
-    /// Returns the error that the automaton finds. If the text is valid because the caller requested the wrong kind,
-    /// the error position is that of the cursor.
+    /// Returns the error that the automaton finds. If the text is valid and the caller requested the wrong kind, the
+    /// error position is that of the cursor.
     #[inline]
     fn error(&self) -> ScanError {
         // The arguments are passed by value, so that the cursor can stay in registers if there is no error.

@@ -23,7 +23,7 @@ pub(crate) struct Tags {
     object: Option<[String; 2]>,
     /// True if `&quot;` and `&amp;` in names are decoded.
     has_entities: bool,
-    /// True if one newline at each end of a value belongs to the markup.
+    /// True if one line break at each end of a value belongs to the markup.
     trims: bool,
 }
 
@@ -259,8 +259,13 @@ fn takes_any(reading: &mut Reading, text: &str, literals: &[String]) -> Parse<bo
     Ok(false)
 }
 
-/// Strips the newline that the model's chat template writes at each end.
+/// Strips the line break that the model's chat template writes at each end.
 fn without_newlines(raw: &str) -> &str {
-    let raw = raw.strip_prefix('\n').unwrap_or(raw);
-    raw.strip_suffix('\n').unwrap_or(raw)
+    let raw = raw
+        .strip_prefix("\r\n")
+        .or(raw.strip_prefix('\n'))
+        .unwrap_or(raw);
+    raw.strip_suffix("\r\n")
+        .or(raw.strip_suffix('\n'))
+        .unwrap_or(raw)
 }

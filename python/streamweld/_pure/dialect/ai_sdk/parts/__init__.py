@@ -92,7 +92,7 @@ class AiSdkPartsDecoder:
 
     @staticmethod
     def may_be_json_line(value: object) -> bool:  # noqa: ARG004
-        """Return False, because no document of this dialect contains a complete response that others could follow."""
+        """Return False, because no document of this dialect contains a complete response."""
         return False
 
     @staticmethod

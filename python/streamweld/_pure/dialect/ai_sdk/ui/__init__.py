@@ -90,7 +90,7 @@ class AiSdkUiDecoder:
 
     @staticmethod
     def may_be_json_line(value: object) -> bool:  # noqa: ARG004
-        """Return False, because no document of this dialect contains a complete response that others could follow."""
+        """Return False, because no document of this dialect contains a complete response."""
         return False
 
     @staticmethod
@@ -174,7 +174,7 @@ class AiSdkUiDecoder:
             self._assembler.choice_metadata(0, members)
 
     def _finish_step(self, chunk: TypedPart) -> None:
-        """Handle the end of a step. The next step reuses the ids of its text and reasoning blocks."""
+        """Handle the end of a step. The next step may use the ids of this step's text and reasoning blocks again."""
         self._step(chunk)
         self._assembler.forget_addresses(0)
         self._blocks.forget()
@@ -242,8 +242,8 @@ class AiSdkUiDecoder:
 def _reports_error(value: Mapping[str, Any]) -> bool:
     """Return whether an object reports an error.
 
-    An object reports an error if it has an `error` member, a message with a code, or no type and another known error
-    shape.
+    An object reports an error if it has an `error` member or a message with a code. An object without a type also
+    reports an error if it has another known error shape.
     """
     if value.get("error") is not None or (value.get("message") is not None and value.get("code") is not None):
         return True

@@ -58,8 +58,8 @@ pub(crate) fn source(
     )
 }
 
-/// Handles `file` and `reasoning-file`, which contain base64 data or a URL. `streamText` wraps the content of either
-/// part in a `file` member.
+/// Handles `file` and `reasoning-file`, which contain base64 data or a URL. `streamText` wraps the content of a `file`
+/// or `reasoning-file` part in a `file` member.
 pub(crate) fn file(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_>) -> ParseResult {
     let mut media_type = part.descriptive_string("mediaType");
     let wrapped = part.get("file").filter(|raw| raw.kind == Kind::Object);
@@ -97,7 +97,7 @@ pub(crate) fn file(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_
     assembler.file(out, 0, media_type, data, url, metadata.as_deref())
 }
 
-/// Returns the data and the URL of a file. Usually, only one of them is present.
+/// Returns the data and the URL of a file. Usually, a file has either data or a URL.
 fn contents<'a>(
     part: &mut TypedPart<'_, 'a>,
     raw: Raw<'a>,

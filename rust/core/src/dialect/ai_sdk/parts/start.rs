@@ -20,7 +20,7 @@ pub(crate) struct StartReader {
 
 impl StartReader {
     /// Handles `stream-start`, `start`, and `start-step`, which contain warnings and similar metadata. After the start
-    /// event, such metadata is added to the last event of the response.
+    /// event, metadata of these parts is added to the last event of the response.
     pub(crate) fn opening(
         &mut self,
         wire: &mut DecodeContext<'_, '_>,

@@ -79,7 +79,7 @@ pub(crate) fn call(wire: &mut DecodeContext<'_, '_>, part: &mut TypedPart<'_, '_
     let provider = part.provider();
     let identity = part.identity(&ID_OF_CALL);
     let name = part.descriptive_string("toolName");
-    // `streamText` sets `invalid` if it rejects the input of a call. `streamText` also sends a result for such a
+    // `streamText` sets `invalid` if it rejects the input of a call. `streamText` also sends a result for a rejected
     // call, so the call is not dispatchable.
     let refused = part
         .get("invalid")

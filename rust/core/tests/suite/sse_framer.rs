@@ -415,7 +415,7 @@ fn the_last_bytes_may_be_read_in_place() {
             let fed = run([body], &Limits::default(), keep_stray);
             for at in 0..=body.len() {
                 let (head, last) = body.split_at(at);
-                let seen = run_to_end(&[head], last, &Limits::default(), keep_stray);
+                let seen = run_to_end([head], last, &Limits::default(), keep_stray);
                 assert_eq!(seen, fed, "{:?} {at}", String::from_utf8_lossy(body));
             }
         }

@@ -25,6 +25,15 @@ pub(crate) enum Body {
     Array,
 }
 
+/// What follows an element that does not end in the given bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnfinishedElement {
+    /// The rest of the element may follow, so the element is stored.
+    Continues,
+    /// The input ends here. Only the last bytes of the element are stored, because the element cannot be used.
+    IsCut,
+}
+
 /// Scan position within an element or between elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Inside {
@@ -162,19 +171,26 @@ impl ArrayBody {
 
     /// Returns the next element that ends in these bytes, and advances `data` past it.
     ///
-    /// Returns `None` if no element ends in `data`; an unfinished element is stored. Returns a fault if an element is
-    /// longer than `limit`.
+    /// Returns `None` if no element ends in `data`. Returns a fault if an element is longer than `limit`.
     pub(crate) fn next<'d>(
         &mut self,
         data: &mut &'d [u8],
         limit: Option<u64>,
+        unfinished: UnfinishedElement,
     ) -> Result<Option<Element<'d>>, Fault> {
         let Some((piece, over)) = self.read.piece(data) else {
             return Ok(None);
         };
         self.check_size(piece, limit)?;
         if !over {
-            self.element.extend_from_slice(piece);
+            let stored = match unfinished {
+                UnfinishedElement::Continues => piece,
+                UnfinishedElement::IsCut => {
+                    let start = piece.len().saturating_sub(LONGEST_CHARACTER);
+                    piece.get(start..).unwrap_or(piece)
+                }
+            };
+            self.element.extend_from_slice(stored);
             return Ok(None);
         }
         let data = if self.element.is_empty() {
@@ -191,17 +207,6 @@ impl ArrayBody {
             offset: self.read.start,
             ordinal,
         }))
-    }
-
-    /// Advances past the last bytes of the body, in which no element ends. Only the end of an unfinished element is
-    /// stored, because the element cannot be used.
-    pub(crate) fn skip_last(&mut self, mut data: &[u8], limit: Option<u64>) -> Result<(), Fault> {
-        while let Some((piece, _)) = self.read.piece(&mut data) {
-            self.check_size(piece, limit)?;
-            let end = piece.get(piece.len().saturating_sub(LONGEST_CHARACTER)..);
-            self.element.extend_from_slice(end.unwrap_or_default());
-        }
-        Ok(())
     }
 
     /// Returns a fault if this piece makes the unfinished element longer than `limit`.
@@ -348,7 +353,10 @@ mod tests {
             };
             let mut rest = piece.as_ref();
             while array.body == Body::Array {
-                let Some(element) = array.next(&mut rest, None).unwrap() else {
+                let Some(element) = array
+                    .next(&mut rest, None, UnfinishedElement::Continues)
+                    .unwrap()
+                else {
                     break;
                 };
                 let text = String::from_utf8(element.data.into_owned()).unwrap();

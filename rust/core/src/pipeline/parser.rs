@@ -20,6 +20,7 @@ use crate::model::output::Output;
 use crate::model::policy::DuplicatePayload;
 use crate::pipeline::array_body::ArrayBody;
 use crate::pipeline::array_body::Body;
+use crate::pipeline::array_body::UnfinishedElement;
 use crate::pipeline::frame_receiver::FrameReceiver;
 use crate::pipeline::payload_pipeline::PayloadPipeline;
 use crate::pipeline::text_calls::TextCalls;
@@ -155,9 +156,13 @@ impl Parser {
         };
         let result = match array {
             None => framer.feed(taken, &mut receiver),
-            Some(body) if body.body == Body::Array => receiver.elements(body, taken),
+            Some(body) if body.body == Body::Array => {
+                receiver.elements(body, taken, UnfinishedElement::Continues)
+            }
             Some(body) => match body.decide(taken) {
-                Some(known) if body.body == Body::Array => receiver.elements(body, &known),
+                Some(known) if body.body == Body::Array => {
+                    receiver.elements(body, &known, UnfinishedElement::Continues)
+                }
                 Some(known) => {
                     *array = None;
                     framer.feed(&known, &mut receiver)
@@ -321,7 +326,7 @@ impl Parser {
                 };
             }
             if array.body == Body::Array {
-                let result = receiver.last_elements(array, &rest);
+                let result = receiver.elements(array, &rest, UnfinishedElement::IsCut);
                 let FrameReceiver { stage, mut out, .. } = receiver;
                 result
                     .map_err(|fault| stage.explain_limit(&config.limits, fault, iter::empty()))?;

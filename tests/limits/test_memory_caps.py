@@ -62,25 +62,29 @@ def test_fillers(backend: str, stage: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-# Input of which the native backend holds two copies at the end: a converter that does not know the dialect yet also
-# keeps the bytes for repair, and the data lines of one event must be joined.
-JOINED = ("data_lines", "empty_data_lines")
+# Fillers that are one event with many data lines. At the end, the native backend holds such an event twice: as it
+# arrived, because it may have to pass unchanged, and with its data lines joined. -> joined bytes per byte of input
+JOINED = {"data_lines": 2 / 8, "empty_data_lines": 1 / 6}
 
 
 def allowed_at_the_end(backend: str, stage: str, name: str) -> int:
     """Return the allowed memory growth if the input ends just below the limit."""
-    if backend == "native" and (stage == "auto_to_chat" or name in JOINED):
-        return 2 * LIMIT[backend] + MIB
-    return allowed(backend, stage)
+    joined = JOINED.get(name, 0) if backend == "native" else 0
+    return allowed(backend, stage) + int(joined * LIMIT[backend])
 
 
+# The splicer is missing: at the end, it parses an unfinished event together with the end of the first stream, which
+# takes up to 22 times the memory of the event.
+ENDED = tuple(stage for stage in STAGES if stage != "splice")
 # Fillers for a usual run: each had a second copy or a tree of values at the end.
 CUT = ("spaces", "endless_data", "documents_in_a_document", "document_lines", "members_of_a_document", "endless_array")
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("stage", ("parser", "same", "auto_to_chat") if FULL else ("same",))
+@pytest.mark.parametrize("stage", ENDED if FULL else ("same", "auto_to_chat"))
 def test_fillers_that_are_cut(backend: str, stage: str) -> None:
+    if stage == "check" and backend == "native":
+        pytest.skip("there is one checker for both backends")
     names = () if FULL else CUT
     rows = measured(backend, stage, "--cut", *names)
     assert [row[0] for row in rows] == [name for name in names or FILLERS for _ in range(2)]

@@ -75,11 +75,24 @@ class Converter(Protocol):
 
 
 class DetectingConverter(Converter, Protocol):
-    """A converter between two dialects. The caller buffers the input until the dialect is detected."""
+    """A converter between two dialects, which stores the input until the dialect is detected."""
 
     @property
     def tool_ids(self) -> list[tuple[str, str]]: ...
-    def overflow(self, unread: list[bytes]) -> bytes: ...
+    def store(self, piece: bytes, /) -> None:
+        """Store the next input, which does not complete a payload."""
+
+    def feed_stored(self, piece: bytes, /) -> bytes:
+        """Read the stored input that was not read yet, and `piece`, which completes a payload."""
+
+    def overflow(self, piece: bytes, /) -> bytes:
+        """End the input because `piece`, which does not complete a payload, exceeds the limit on stored bytes."""
+
+    def take_stored(self) -> list[bytes]:
+        """Return the whole input, to repair it, after a call was refused because the source is in the target dialect.
+
+        The converter must not be used again.
+        """
 
 
 class Repairer(Converter, Protocol):

@@ -27,7 +27,7 @@ from streamweld.options import DIALECTS, Limits, to_config
 from streamweld.response import response_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Iterable
+    from collections.abc import AsyncIterable, Iterable, Iterator
     from types import TracebackType
     from typing import Self, Unpack
 
@@ -60,8 +60,6 @@ TARGETS: Final = get_args(Target)
 _LIMITS = Limits()
 _PREFIX_BYTES = 16
 _LAST_SECOND: Final = 2**53  # a float represents every integer up to this value exactly
-_LONG_BYTES = 16 * 1024
-_JOINED_BYTES = 256 * 1024
 # For each target that restricts ids: the profile of the target's own API, and the name that this profile uses for the
 # target (`_spec/gateways.json`).
 _OWN_API: Final[dict[str, tuple[str, str]]] = {
@@ -150,12 +148,11 @@ class StreamConverter:
         "_base",
         "_closed",
         "_converter",
-        "_kept",
         "_raises",
         "_repairer",
         "_room",
         "_splitter",
-        "_unread",
+        "_undecided",
     )
 
     def __init__(
@@ -202,11 +199,10 @@ class StreamConverter:
         }
         self._base: str = config["base"]
         self._arguments = (target, config, options)
-        # With `auto`, keep the input until the dialect is detected, because the detected dialect may be the target
-        # dialect. The converter receives only complete blocks or array elements, so that it does not buffer the same
-        # bytes again. A limit applies to the number of bytes kept.
-        self._kept = _KeptInput() if source == "auto" and target != "same" else None
-        self._unread = _KeptInput()
+        # With `auto`, the converter stores the input until the dialect is detected, because the detected dialect may be
+        # the target dialect. The converter parses only complete blocks or array elements, so that the parser does not
+        # buffer the same bytes again. A limit applies to the number of stored bytes.
+        self._undecided = source == "auto" and target != "same"
         self._splitter = Splitter()
         self._array = ArrayBody(None)
         self._room = limits.max_event_bytes
@@ -235,9 +231,7 @@ class StreamConverter:
             raise UsageError("the converter is closed")
         reject_text(data)
         self._raise_kept()
-        if self._kept is None:
-            return self._converter.feed(data)
-        return self._feed_undecided(as_bytes(data))
+        return self._feed_undecided(as_bytes(data)) if self._undecided else self._converter.feed(data)
 
     def close(self, *, broken: bool = False) -> bytes:
         """End the source and return the last bytes.
@@ -252,56 +246,36 @@ class StreamConverter:
         """
         self._raise_kept()
         self._closed = True
-        made = self._read()
-        return made + self._or_repaired(partial(self._converter.close, broken)) + self._converter.close(broken)
+        return self._or_repaired(partial(self._converter.close, broken)) + self._converter.close(broken)
 
     def _feed_undecided(self, data: bytes) -> bytes:
+        converter = cast("DetectingConverter", self._converter)  # not a repairer yet
         made: list[bytes] = []
         at = 0
         for piece, position in self._splitter.split(data):
             at += len(piece)
-            self._unread.add(piece)
             if self._room is not None:
                 self._room -= len(piece)
             if self._is_whole(piece, position):
-                if read := self._read():
-                    made.append(read)
-                if self._kept is None:
+                made.append(self._or_repaired(partial(converter.feed_stored, piece)))
+                if not self._undecided:
                     made.append(self._converter.feed(data[at:]))
                     break
             elif self._room is not None and self._room < 0:
-                made.append(self._overflow())
+                self._undecided = False
+                made.append(converter.overflow(piece))
                 break
+            else:
+                converter.store(piece)
         return b"".join(made)
-
-    def _overflow(self) -> bytes:
-        """Handle the case in which too much input arrives before a dialect is detected.
-
-        The pieces kept so far are passed to the converter without copying.
-        """
-        self._kept = None
-        unread = self._unread.take()
-        return cast("DetectingConverter", self._converter).overflow(unread)  # not a repairer yet
 
     def _is_whole(self, piece: bytes, position: PiecePosition) -> bool:
         """Return whether a payload ends with this piece.
 
-        If a payload ends there, the converter can process all pending input without buffering it.
+        If a payload ends there, the converter can process all stored input without buffering it again.
         """
         ends = self._array.is_one is not False and self._array.ends_in(piece)
         return ends if self._array.is_one else position != "inside"
-
-    def _read(self) -> bytes:
-        """Feed the pending input to the converter."""
-        made: list[bytes] = []
-        unread = self._unread.take()
-        unread.reverse()
-        while unread:
-            piece = unread.pop()
-            if self._kept is not None:
-                self._kept.add(piece)
-            made.append(self._or_repaired(partial(self._converter.feed, piece)))
-        return b"".join(made)
 
     def exceed(self, limit: str) -> bytes:
         """End the source because it exceeded a limit that only the caller can check, and return the last bytes.
@@ -319,8 +293,7 @@ class StreamConverter:
             raise UsageError(f"unknown limit {limit!r}")
         self._raise_kept()
         self._closed = True
-        made = self._read()
-        return made + self._or_repaired(partial(self._converter.exceed, limit)) + self._converter.exceed(limit)
+        return self._or_repaired(partial(self._converter.exceed, limit)) + self._converter.exceed(limit)
 
     def _or_repaired(self, step: Callable[[], bytes]) -> bytes:
         """Return the result of a converter call. Switches to a repairer if the source is in the target dialect."""
@@ -328,12 +301,13 @@ class StreamConverter:
         try:
             made = step()
         except UsageError:
-            if self._kept is None or self._converter.dialect != target:
+            if not self._undecided or self._converter.dialect != target:
                 raise
+            stored = cast("DetectingConverter", self._converter).take_stored()
             self._converter = self._repairer = load_repairer(backend)(target, target, config, options)
-            made = b"".join(map(self._repairer.feed, self._kept.take()))
-        if self._kept is not None and (self._converter.dialect or self._converter.error) is not None:
-            self._kept = None
+            made = b"".join([self._repairer.feed(piece) for piece in _drain(stored)])
+        if (self._converter.dialect or self._converter.error) is not None:
+            self._undecided = False
         return made
 
     def _raise_kept(self) -> None:
@@ -402,38 +376,11 @@ class StreamConverter:
         return f"StreamConverter(source={self.dialect!r}, backend={backend!r})"
 
 
-class _KeptInput:
-    """Input that may be read later, as pieces in order.
-
-    A long piece is stored unchanged. Short pieces are joined into large ones, because each bytes object has an
-    overhead, and because short pieces among other small objects would leave unused gaps in memory.
-    """
-
-    __slots__ = ("_pieces", "_short")
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self._short = bytearray()
-
-    def add(self, piece: bytes) -> None:
-        if len(piece) >= _LONG_BYTES:
-            self._join()
-            self._pieces.append(piece)
-            return
-        self._short += piece
-        if len(self._short) >= _JOINED_BYTES:
-            self._join()
-
-    def take(self) -> list[bytes]:
-        """Return all pieces and remove them."""
-        self._join()
-        pieces, self._pieces = self._pieces, []
-        return pieces
-
-    def _join(self) -> None:
-        if self._short:
-            self._pieces.append(bytes(self._short))
-            self._short.clear()
+def _drain(pieces: list[bytes]) -> Iterator[bytes]:
+    """Yield all pieces, and release each one when the next is requested, because its reader may store a copy."""
+    pieces.reverse()
+    while pieces:
+        yield pieces.pop()
 
 
 @cache

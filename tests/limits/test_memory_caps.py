@@ -62,22 +62,37 @@ def test_fillers(backend: str, stage: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-# At the end of the input, what a stage has kept is read once more: a second copy of it, and for the Python backend the
-# values of one JSON document.
-AT_THE_END = {"native": 2, "pure": 16}
+# Fillers that are one event with many data lines. At the end, the native backend holds such an event twice: as it
+# arrived, because it may have to pass unchanged, and with its data lines joined. -> joined bytes per byte of input
+JOINED = {"data_lines": 2 / 8, "empty_data_lines": 1 / 6}
+
+
+def allowed_at_the_end(backend: str, stage: str, name: str) -> int:
+    """Return the allowed memory growth if the input ends just below the limit."""
+    joined = JOINED.get(name, 0) if backend == "native" else 0
+    return allowed(backend, stage) + int(joined * LIMIT[backend])
+
+
+# The splicer is missing: at the end, it parses an unfinished event together with the end of the first stream, which
+# takes up to 22 times the memory of the event.
+ENDED = tuple(stage for stage in STAGES if stage != "splice")
+# Fillers for a usual run: each had a second copy or a tree of values at the end.
+CUT = ("spaces", "endless_data", "documents_in_a_document", "document_lines", "members_of_a_document", "endless_array")
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("stage", ("parser", "same", "auto_to_chat") if FULL else ("same",))
+@pytest.mark.parametrize("stage", ENDED if FULL else ("same", "auto_to_chat"))
 def test_fillers_that_are_cut(backend: str, stage: str) -> None:
-    names = () if FULL else ("documents_in_a_document", "document_lines", "members_of_a_document")
+    if stage == "check" and backend == "native":
+        pytest.skip("there is one checker for both backends")
+    names = () if FULL else CUT
     rows = measured(backend, stage, "--cut", *names)
     assert [row[0] for row in rows] == [name for name in names or FILLERS for _ in range(2)]
-    most = AT_THE_END[backend] * LIMIT[backend] + MIB
     allowed_rules = {*RAISED, "truncated"}
     wrong = [
         f"{' '.join(row)} > {most}"
         for row in rows
+        for most in (allowed_at_the_end(backend, stage, row[0]),)
         if int(row[3]) > most or not (row[2] in allowed_rules or row[2].startswith(NAMED))
     ]
     assert not wrong, "\n".join(wrong)

@@ -117,3 +117,17 @@ def test_an_error_that_a_policy_records_is_written_at_the_end(backend: str) -> N
         out = converter.feed(body) + converter.close()
     assert raised("chat", out) == [(None, "Overloaded")]
     assert out.startswith(frame("chat", chunk))
+
+
+@pytest.mark.parametrize("body", [b"[{} \n\ndata: ", b"[{}, overloaded\t", b"[{}\n\n,\nbusy,", b"[{}\n\nslow]"])
+def test_a_bare_word_at_the_end_of_an_array_is_an_error(backend: str, body: bytes) -> None:
+    """The byte after a word shows that the word is complete. A read may end between the word and this byte."""
+    message = body[3:].strip(b", \t\n]").decode()
+    for cut in range(len(body) + 1):
+        with using(backend):
+            converter = sw.StreamConverter(source="chat", target="same", seed="s")
+        converter.feed(body[:cut])
+        converter.feed(body[cut:])
+        converter.close()
+        assert isinstance(converter.error, UpstreamError), (cut, converter.error)
+        assert converter.error.message == message

@@ -7,7 +7,6 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use streamweld_core::Converter as Core;
 use streamweld_core::Dialect;
@@ -29,6 +28,9 @@ pub(crate) struct Converter(Mutex<State>);
 
 /// Buffer capacity to keep between calls, which is more than a socket read usually returns.
 const KEPT: usize = 1 << 16;
+
+/// Size of the pieces in which stored input is returned.
+const PIECE: usize = 1 << 20;
 
 /// Number of input bytes above which the interpreter is released during a call. Parsing this many bytes takes much
 /// longer than releasing the interpreter, which takes a tenth of a microsecond.
@@ -58,12 +60,17 @@ impl Load {
         }
     }
 
+    /// Counts input that a later call parses.
+    fn count(&mut self, bytes: usize) {
+        self.total += bytes;
+        self.pending += bytes;
+    }
+
     /// Counts the input of a call, and returns true if the call may take a long time.
     pub(crate) fn is_long(&mut self, taken: Option<usize>) -> bool {
         let size = match taken {
             Some(bytes) => {
-                self.total += bytes;
-                self.pending += bytes;
+                self.count(bytes);
                 self.pending
             }
             None => self.total,
@@ -130,16 +137,49 @@ impl Converter {
         self.write(py, Some(bytes.len()), |core, out| core.feed(bytes, out))
     }
 
-    /// Ends the stream because too much input arrived before the dialect was detected. Returns the last bytes. `unread`
+    /// Stores the next input, which does not complete a payload.
+    #[pyo3(signature = (piece, /))]
+    fn store(&self, piece: &Bound<'_, PyBytes>) -> PyResult<()> {
+        let bytes = piece.as_bytes();
+        let mut state = self.lock(piece.py())?;
+        state.load.count(bytes.len());
+        state.core.store(bytes);
+        Ok(())
+    }
+
+    /// Reads the stored input that was not read yet, and `piece`, which completes a payload.
+    #[pyo3(signature = (piece, /))]
+    fn feed_stored<'py>(&self, piece: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = piece.as_bytes();
+        self.write(piece.py(), Some(bytes.len()), |core, out| {
+            core.feed_stored(bytes, out)
+        })
+    }
+
+    /// Ends the stream because too much input arrived before the dialect was detected. Returns the last bytes. `piece`
     /// is the next input, which does not complete a payload.
-    fn overflow<'py>(
-        &self,
-        py: Python<'py>,
-        unread: Vec<PyBackedBytes>,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let pieces: Vec<&[u8]> = unread.iter().map(AsRef::as_ref).collect();
-        let size = pieces.iter().map(|piece| piece.len()).sum();
-        self.write(py, Some(size), |core, out| core.overflow(&pieces, out))
+    #[pyo3(signature = (piece, /))]
+    fn overflow<'py>(&self, piece: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = piece.as_bytes();
+        self.write(piece.py(), Some(bytes.len()), |core, out| {
+            core.overflow(bytes, out)
+        })
+    }
+
+    /// Returns the whole input, and removes it, after a call was refused because the source is in the target dialect.
+    ///
+    /// The pieces are copied from the end, and the buffer is shortened each time, so that few bytes are in memory twice.
+    fn take_stored<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let mut stored = self.lock(py)?.core.take_stored();
+        let pieces = PyList::empty(py);
+        while !stored.is_empty() {
+            let start = stored.len().saturating_sub(PIECE);
+            pieces.append(PyBytes::new(py, stored.get(start..).unwrap_or_default()))?;
+            stored.truncate(start);
+            stored.shrink_to_fit();
+        }
+        pieces.reverse()?;
+        Ok(pieces)
     }
 
     /// Ends the input. Returns the last bytes. A second call returns no bytes. `broken` means that the transport

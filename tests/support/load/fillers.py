@@ -184,20 +184,22 @@ def frames(limits: Limits, backend: str) -> Callable[[bytes], object]:
     return make_frame_reader(backend, limits=limits).feed
 
 
-def parser(limits: Limits, _: str) -> Callable[[bytes], object]:
-    made = sw.StreamParser(limits=limits)
+def closing(made: Any) -> Callable[[bytes], object]:
+    """Return a function that feeds a piece, or ends the input if the piece is empty."""
     return lambda piece: made.feed(piece) if piece else made.close()
+
+
+def parser(limits: Limits, _: str) -> Callable[[bytes], object]:
+    return closing(sw.StreamParser(limits=limits))
 
 
 def converter(target: Any, source: Any = "auto", *, hold: bool = False) -> Any:
     def open_(limits: Limits, _: str) -> Callable[[bytes], object]:
         made = sw.StreamConverter(source=source, target=target, limits=limits, hold_arguments=hold)
+        next_step = closing(made)
 
         def feed(piece: bytes) -> object:
-            if piece:
-                made.feed(piece)
-            else:
-                made.close()
+            next_step(piece)
             if made.error is not None:
                 raise made.error
             return None
@@ -208,15 +210,15 @@ def converter(target: Any, source: Any = "auto", *, hold: bool = False) -> Any:
 
 
 def checker(_: Limits, __: str) -> Callable[[bytes], object]:
-    return Checker().feed
+    return closing(Checker())
 
 
 def splicer(limits: Limits, _: str) -> Callable[[bytes], object]:
     """The filler is the second of two streams; the first one was truncated inside its second event."""
-    return StreamSplicer(HEAD + text("there")[:20], limits=limits).feed
+    return closing(StreamSplicer(HEAD + text("there")[:20], limits=limits))
 
 
-# Parsers and converters are closed by an empty piece.
+# An empty piece ends the input of every stage except `frames`, which does nothing at the end.
 STAGES: dict[str, Callable[[Limits, str], Callable[[bytes], object]]] = {
     "frames": frames,
     "parser": parser,
@@ -271,7 +273,7 @@ def grown(backend: str, stage: str, name: str, *, begun: bool, cut: bool) -> tup
     run(backend, stage, name, begun=begun, total=64 * KIB, cut=cut)
     run(backend, stage, name, begun=begun, total=64 * KIB, limit=16 * KIB)
     gc.collect()
-    total = LIMIT[backend] * 9 // 10 if cut else TOTAL[size_of(backend, stage)]
+    total = LIMIT[size_of(backend, stage)] * 9 // 10 if cut else TOTAL[size_of(backend, stage)]
     if size_of(backend, stage) == "pure" or stage == "check":
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Converter"]
 
+_LONG_BYTES: Final = 16 * 1024
+_JOINED_BYTES: Final = 256 * 1024
 _SAME: Final = "source and target are both {}: a stream of its own dialect cannot be converted"
 
 
@@ -43,9 +45,11 @@ class Converter:
         "_over",
         "_parser",
         "_reported",
+        "_stored",
         "_target",
         "_taken",
         "_tool_ids",
+        "_unread",
         "error",
     )
 
@@ -62,6 +66,8 @@ class Converter:
         # have to store these bytes.
         self._cap: int | None = config["limits"]["max_event_bytes"]
         self._taken = 0  # number of bytes read before the dialect was detected
+        # Input that was stored because the dialect was unknown: the part that was read, and the part that was not.
+        self._stored, self._unread = _StoredInput(), _StoredInput()
         self._parser = Parser(source, config)
         own = dict(options)
         form = own.pop("tool_id_form", None)
@@ -113,10 +119,24 @@ class Converter:
         self._refuse_same()
         return self._context.frames.take()
 
+    def store(self, piece: bytes) -> None:
+        """Store the next input, which does not complete a payload."""
+        self._unread.add(piece)
+
+    def feed_stored(self, piece: bytes) -> bytes:
+        """Read the stored input that was not read yet, and `piece`, which completes a payload."""
+        self._unread.add(piece)
+        return self._feed_unread()
+
+    def take_stored(self) -> list[bytes]:
+        """Return the whole input, because the source turned out to be in the target dialect."""
+        return self._stored.take()
+
     def close(self, broken: bool = False) -> bytes:
         """End the input and return the last bytes. `broken` is true if the transport failed."""
+        made = self._feed_unread()
         if self._over:
-            return b""
+            return made
         try:
             self._parser.close(broken)
         except StreamError as fault:
@@ -124,32 +144,45 @@ class Converter:
         else:
             self._end(Ending(self._parser.completeness, self._reported))
         self._refuse_same()
-        return self._context.frames.take()
+        return made + self._context.frames.take()
 
-    def overflow(self, unread: list[bytes]) -> bytes:
+    def overflow(self, piece: bytes) -> bytes:
         """End the conversion because too many bytes arrived before the dialect was detected, and return the ending.
 
-        `unread` contains the pieces of the remaining input, which does not complete a payload. Each piece is removed
-        from `unread` when it is read.
+        `piece` does not complete a payload. Each stored piece is released when it is read.
         """
-        made: list[bytes] = []
+        self._stored.take()
+        self._unread.add(piece)
+        unread = self._unread.take()
         unread.reverse()
+        made: list[bytes] = []
         while unread:
             made.append(self.feed(unread.pop()))
         return b"".join(made)
 
     def exceed(self, name: str) -> bytes:
         """End the conversion because a limit that only the caller can measure was exceeded, and return the ending."""
+        made = self._feed_unread()
         if self._over:
-            return b""
+            return made
         try:
             self._parser.exceed(name)
         except StreamError as fault:
             self._failed(fault)
         self._refuse_same()
-        return self._context.frames.take()
+        return made + self._context.frames.take()
 
     # Internals
+
+    def _feed_unread(self) -> bytes:
+        """Read the stored input that was not read yet. The input stays stored as long as the dialect is unknown."""
+        unread = self._unread.take()
+        for piece in unread:
+            self._stored.add(piece)
+        made = [self.feed(piece) for piece in unread]
+        if self._over or self.dialect is not None:
+            self._stored.take()
+        return b"".join(made)
 
     def _read(self, data: bytes) -> None:
         parser = self._parser
@@ -249,3 +282,37 @@ class Converter:
             self._encoder.end(ending)
         for loss in self._context.losses.take():
             out.diagnose("not_carried", detail=loss)
+
+
+class _StoredInput:
+    """Stored input, as pieces in order.
+
+    A long piece is stored unchanged. Short pieces are joined into large ones, because each bytes object has an
+    overhead, and because short pieces among other small objects would leave unused gaps in memory.
+    """
+
+    __slots__ = ("_pieces", "_short")
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._short = bytearray()
+
+    def add(self, piece: bytes) -> None:
+        if len(piece) >= _LONG_BYTES:
+            self._join()
+            self._pieces.append(piece)
+            return
+        self._short += piece
+        if len(self._short) >= _JOINED_BYTES:
+            self._join()
+
+    def take(self) -> list[bytes]:
+        """Return all pieces and remove them."""
+        self._join()
+        pieces, self._pieces = self._pieces, []
+        return pieces
+
+    def _join(self) -> None:
+        if self._short:
+            self._pieces.append(bytes(self._short))
+            self._short.clear()

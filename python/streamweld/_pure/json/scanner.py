@@ -141,6 +141,18 @@ def parse(
     return payload
 
 
+def reject_incomplete(data: bytes, max_depth: int | None = None, max_values: int | None = None) -> None:
+    """Raise the JsonFault that `parse` raises for a text that is not one complete value, without building values.
+
+    The values of a truncated text are useless, and may take many times the memory of the text.
+    """
+    if max_values is not None and len(data) > max_values:
+        text = data.decode("utf-8", "replace")
+        if len(text) > max_values and has_more_values(text, max_values):
+            raise JsonFault("too_many", 0)
+    _check(data, MAX_DEPTH if max_depth is None else min(max_depth, MAX_DEPTH))
+
+
 def _parse_whole(data: bytes | str, text: str, max_depth: int | None) -> Payload:
     depth = MAX_DEPTH if max_depth is None else min(max_depth, MAX_DEPTH)
     try:

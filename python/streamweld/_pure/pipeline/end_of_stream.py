@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamweld._pure.json.scanner import JsonFault, parse
+from streamweld._pure.json.scanner import JsonFault, parse, reject_incomplete
 from streamweld._pure.pipeline.salvage import MARKER, MOST_JOINS, WHITE, joined_field, salvage, split_joined_line
 from streamweld._pure.sse.frame import ends_inside_character
 
@@ -99,6 +99,8 @@ class Ending:
         if text[:1] not in (b"{", b"["):
             return 0
         try:
+            max_depth, max_values, _ = self._stage.caps
+            reject_incomplete(text, max_depth, max_values)
             parse(text, *self._stage.caps)
         except JsonFault as fault:
             at = joined_field(text, self._stage.caps[0])

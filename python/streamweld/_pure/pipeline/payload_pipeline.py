@@ -38,6 +38,7 @@ from streamweld._pure.pipeline.salvage import (
     joined_field,
     salvage,
     split_joined_line,
+    whole_lines,
 )
 
 if TYPE_CHECKING:
@@ -461,7 +462,7 @@ class PayloadPipeline:
     def _apply_salvaged(self, found: Salvaged, event: str) -> None:
         if found.kind == "json_lines":
             self._out.diagnose("json_lines", detail=str(count_documents(found.lines)))
-            for line in found.lines:
+            for line in whole_lines(found.lines):
                 if self.done:
                     self._after_done(line, event)
                 elif not self._word(line):

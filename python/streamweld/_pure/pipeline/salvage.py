@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from streamweld._pure.json.scanner import JsonFault, Payload, parse
+from streamweld._pure.json.scanner import JsonFault, Payload, parse, reject_incomplete
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ class Salvaged:
     """The result of salvage: documents, plain text, or nothing."""
 
     kind: Literal["json_lines", "lines_joined", "recovered_tail", "text", "none"]
-    lines: tuple[bytes, ...] = ()  # json_lines: the trimmed lines, without comments and blank lines
+    lines: bytes = b""  # json_lines: the text before the first broken line; read with `whole_lines`
     remainder: int | None = None  # json_lines: offset of the first broken line, from which other kinds of salvage start
     documents: tuple[
         Payload, ...
@@ -55,9 +55,10 @@ def salvage(text: bytes, caps: Caps, has_usable_data: Callable[[object], bool], 
     event was terminated; an unfinished event is never plain text.
     """
     if b"\n" in text:
-        documents, remainder = _whole_lines(text, caps)
-        if documents and (remainder is None or count_documents(documents)):
-            return Salvaged("json_lines", lines=documents, remainder=remainder)
+        remainder = _first_broken_line(text, caps)
+        lines = text[:remainder]
+        if count_documents(lines) or (remainder is None and any(True for _ in whole_lines(lines))):
+            return Salvaged("json_lines", lines=lines, remainder=remainder)
         joined = _whole(text.replace(b"\n", b""), caps)
         if joined is not None:
             return Salvaged("lines_joined", documents=(joined,))
@@ -78,26 +79,31 @@ def _lines_in(text: bytes) -> Iterator[bytes]:
     yield text[start:]
 
 
-def _whole_lines(text: bytes, caps: Caps) -> tuple[tuple[bytes, ...], int | None]:
-    """Return the lines before the first broken line, and the offset of that line, or None if no line is broken.
+def _first_broken_line(text: bytes, caps: Caps) -> int | None:
+    """Return the offset of the first broken line, or None if no line is broken.
 
     A line is broken if it is not a complete document, the marker, null, or a comment.
     """
-    kept: list[bytes] = []
     start = 0
     for sent in _lines_in(text):
         line = sent.strip(WHITE)
-        if line and line[:1] != b":":
-            if line not in (MARKER, b"null") and _whole(line, caps) is None:
-                return tuple(kept), start
-            kept.append(line)
+        if line and line[:1] != b":" and line not in (MARKER, b"null") and _whole(line, caps) is None:
+            return start
         start += len(sent) + 1
-    return tuple(kept), None
+    return None
 
 
-def count_documents(lines: tuple[bytes, ...]) -> int:
-    """Return how many of the lines are documents."""
-    return sum(line != MARKER and line[:1] in (b"{", b"[") for line in lines)
+def whole_lines(text: bytes) -> Iterator[bytes]:
+    """Yield the trimmed lines one by one, without comments and blank lines."""
+    for sent in _lines_in(text):
+        line = sent.strip(WHITE)
+        if line and line[:1] != b":":
+            yield line
+
+
+def count_documents(text: bytes) -> int:
+    """Return how many lines of the text are documents. No line of the text is broken."""
+    return sum(line != MARKER and line[:1] in (b"{", b"[") for line in whole_lines(text))
 
 
 def _tails(text: bytes, caps: Caps) -> Iterator[Payload]:
@@ -130,6 +136,7 @@ def _whole(text: bytes, caps: Caps) -> Payload | None:
     if text[:1] not in (b"{", b"["):
         return None
     try:
+        reject_incomplete(text, caps[0], caps[1])
         return parse(text, *caps)
     except JsonFault:
         return None
@@ -168,7 +175,7 @@ def _document_end(text: bytes, max_depth: int | None) -> int | None:
             at += 1
         return at
     try:
-        parse(text, max_depth)
+        reject_incomplete(text, max_depth)
     except JsonFault as fault:
         return fault.pos
     return None

@@ -51,9 +51,14 @@ pub struct Converter {
     over: bool,
     error: Option<Fault>,
     max_diagnostics: usize,
-    /// Maximum number of bytes to read before the dialect is detected. The number is limited because the caller may
-    /// have to store these bytes.
+    /// Maximum number of bytes to read before the dialect is detected. The number is limited because these bytes may
+    /// have to be stored.
     most: usize,
+    /// Input that was stored because the dialect is unknown. All of it is stored in one buffer, so that an unfinished
+    /// event can be parsed in place at the end.
+    stored: Vec<u8>,
+    /// Number of stored bytes that were parsed.
+    parsed: usize,
 }
 
 /// Receives the parser's events and passes them to the encoder.
@@ -342,6 +347,8 @@ impl Converter {
             flow,
             over: false,
             error: None,
+            stored: Vec::new(),
+            parsed: 0,
         })
     }
 
@@ -383,14 +390,53 @@ impl Converter {
         limit.at(0, self.parser.payloads())
     }
 
+    /// Stores the next input, which does not complete a payload. The dialect must be unknown.
+    pub fn store(&mut self, piece: &[u8]) {
+        if !self.over {
+            self.stored.extend_from_slice(piece);
+        }
+    }
+
+    /// Parses the stored input that was not parsed yet, and `piece`, which completes a payload. The input stays stored
+    /// as long as the dialect is unknown, because the source may be in the target dialect.
+    pub fn feed_stored(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
+        let mut stored = mem::take(&mut self.stored);
+        let result = if self.parsed == stored.len() {
+            let result = self.feed(piece, out);
+            if self.keeps_stored() {
+                stored.extend_from_slice(piece);
+            }
+            result
+        } else {
+            stored.extend_from_slice(piece);
+            self.feed(stored.get(self.parsed..).unwrap_or_default(), out)
+        };
+        if self.keeps_stored() {
+            self.parsed = stored.len();
+            self.stored = stored;
+        }
+        result
+    }
+
+    /// Returns true if the source is, or may be, in the target dialect, so that the stored input is needed for repair.
+    fn keeps_stored(&self) -> bool {
+        self.flow.same || !(self.over || self.parser.dialect().is_some())
+    }
+
+    /// Returns the whole input, and removes it, after a call was refused because the source is in the target dialect.
+    pub fn take_stored(&mut self) -> Vec<u8> {
+        mem::take(&mut self.stored)
+    }
+
     /// Ends the conversion and appends the ending, because too many bytes arrived before the dialect was detected.
-    /// `unread` is the rest of the input, which does not complete a payload and is not copied.
-    pub fn overflow(&mut self, unread: &[&[u8]], out: &mut Vec<u8>) -> Result<(), Refusal> {
+    /// `piece` is the next input, which does not complete a payload and is not copied.
+    pub fn overflow(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
         if self.over {
             return Ok(());
         }
         mem::swap(&mut self.flow.context.writer.bytes, out);
-        let result = self.refuse(unread);
+        let stored = mem::take(&mut self.stored);
+        let result = self.refuse(&[stored.get(self.parsed..).unwrap_or_default(), piece]);
         let taken = self.end(result);
         mem::swap(&mut self.flow.context.writer.bytes, out);
         taken
@@ -400,10 +446,11 @@ impl Converter {
     fn refuse(&mut self, unread: &[&[u8]]) -> Result<(), Fault> {
         let total = usize::try_from(self.parser.total()).unwrap_or(usize::MAX);
         let mut rest: Vec<_> = up_to(unread, self.most.saturating_sub(total)).collect();
-        if let Some(first) = rest.first_mut() {
-            // `WINDOW` bytes are enough to detect an array body.
-            let (head, tail) = first.split_at_checked(WINDOW).unwrap_or((first, &[]));
-            *first = tail;
+        let mut window = WINDOW; // this many bytes are enough to detect an array body
+        for piece in &mut rest {
+            let (head, tail) = piece.split_at_checked(window).unwrap_or((piece, &[]));
+            window -= head.len();
+            *piece = tail;
             self.parser.feed(head, &mut self.flow)?;
         }
         self.parser.probe(&rest)?;
@@ -416,7 +463,8 @@ impl Converter {
             return Ok(());
         }
         mem::swap(&mut self.flow.context.writer.bytes, out);
-        let result = self.parser.close(input, &mut self.flow);
+        let unread = self.stored.get(self.parsed..).unwrap_or_default();
+        let result = self.parser.close_after(unread, input, &mut self.flow);
         let taken = self.end(result);
         mem::swap(&mut self.flow.context.writer.bytes, out);
         taken
@@ -428,7 +476,9 @@ impl Converter {
             return Ok(());
         }
         mem::swap(&mut self.flow.context.writer.bytes, out);
-        let result = self.parser.exceed(name);
+        let unread = self.stored.get(self.parsed..).unwrap_or_default();
+        let result = self.parser.feed(unread, &mut self.flow);
+        let result = result.and_then(|()| self.parser.exceed(name));
         let taken = self.end(result);
         mem::swap(&mut self.flow.context.writer.bytes, out);
         taken
@@ -442,6 +492,7 @@ impl Converter {
         if flow.same {
             return Err(Refusal::SameDialect);
         }
+        self.stored = Vec::new();
         if flow.context.broken {
             return Ok(());
         }

@@ -12,6 +12,8 @@ use std::borrow::Cow;
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// Number of bytes after which an undecided body is treated as an event stream.
 pub(crate) const WINDOW: usize = 4096;
+/// Length of the longest UTF-8 sequence.
+const LONGEST_CHARACTER: usize = 4;
 
 /// Kind of a body, as far as its first bytes show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +23,15 @@ pub(crate) enum Body {
     /// An event stream, or any other input that is split into lines.
     Events,
     Array,
+}
+
+/// What follows an element that does not end in the given bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnfinishedElement {
+    /// The rest of the element may follow, so the element is stored.
+    Continues,
+    /// The input ends here. Only the last bytes of the element are stored, because the element cannot be used.
+    IsCut,
 }
 
 /// Scan position within an element or between elements.
@@ -160,23 +171,26 @@ impl ArrayBody {
 
     /// Returns the next element that ends in these bytes, and advances `data` past it.
     ///
-    /// Returns `None` if no element ends in `data`; an unfinished element is stored. Returns a fault if an element is
-    /// longer than `limit`.
+    /// Returns `None` if no element ends in `data`. Returns a fault if an element is longer than `limit`.
     pub(crate) fn next<'d>(
         &mut self,
         data: &mut &'d [u8],
         limit: Option<u64>,
+        unfinished: UnfinishedElement,
     ) -> Result<Option<Element<'d>>, Fault> {
         let Some((piece, over)) = self.read.piece(data) else {
             return Ok(None);
         };
-        let size = self.element.len() + piece.len();
-        if let Some(limit) = limit.filter(|limit| size as u64 > *limit) {
-            let fault = Fault::limit(LimitName::max_event_bytes, limit);
-            return Err(fault.at(self.read.start, self.ordinal));
-        }
+        self.check_size(piece, limit)?;
         if !over {
-            self.element.extend_from_slice(piece);
+            let stored = match unfinished {
+                UnfinishedElement::Continues => piece,
+                UnfinishedElement::IsCut => {
+                    let start = piece.len().saturating_sub(LONGEST_CHARACTER);
+                    piece.get(start..).unwrap_or(piece)
+                }
+            };
+            self.element.extend_from_slice(stored);
             return Ok(None);
         }
         let data = if self.element.is_empty() {
@@ -193,6 +207,16 @@ impl ArrayBody {
             offset: self.read.start,
             ordinal,
         }))
+    }
+
+    /// Returns a fault if this piece makes the unfinished element longer than `limit`.
+    fn check_size(&self, piece: &[u8], limit: Option<u64>) -> Result<(), Fault> {
+        let size = self.element.len() + piece.len();
+        let Some(limit) = limit.filter(|limit| size as u64 > *limit) else {
+            return Ok(());
+        };
+        let fault = Fault::limit(LimitName::max_event_bytes, limit);
+        Err(fault.at(self.read.start, self.ordinal))
     }
 
     /// Returns the offset of the end of the last array element that ends in these bytes, or 0 if no element ends in
@@ -329,7 +353,10 @@ mod tests {
             };
             let mut rest = piece.as_ref();
             while array.body == Body::Array {
-                let Some(element) = array.next(&mut rest, None).unwrap() else {
+                let Some(element) = array
+                    .next(&mut rest, None, UnfinishedElement::Continues)
+                    .unwrap()
+                else {
                     break;
                 };
                 let text = String::from_utf8(element.data.into_owned()).unwrap();

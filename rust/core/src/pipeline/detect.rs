@@ -17,6 +17,7 @@ use crate::model::fault::Fault;
 use crate::model::output::Output;
 use crate::model::spec::Code;
 use crate::pipeline::dispatch::is_message;
+use crate::pipeline::payload_pipeline::HEAD;
 use crate::pipeline::payload_pipeline::PayloadPipeline;
 use crate::pipeline::salvage::MARKER;
 use crate::pipeline::salvage::trim;
@@ -90,11 +91,19 @@ impl PayloadPipeline {
         Ok(alone)
     }
 
+    /// Stores the first bytes of the body, as long as an error message may have to quote them.
+    pub(crate) fn keep_head(&mut self, input: &[u8]) {
+        if self.keeps_head() && self.head.len() < HEAD {
+            let more = input.get(..HEAD - self.head.len()).unwrap_or(input);
+            self.head.extend_from_slice(more);
+        }
+    }
+
     /// Returns true if an error message may still have to quote the first bytes of the body.
     ///
     /// The result is true until the first payload that is not a keep-alive. Held payloads do not count, because once
     /// the dialect is detected they may turn out to be keep-alives.
-    pub(crate) fn keeps_head(&self) -> bool {
+    fn keeps_head(&self) -> bool {
         !self.seen || !self.waiting.is_empty()
     }
 

@@ -14,6 +14,7 @@ use crate::model::fault::Fault;
 use crate::model::limits::as_len;
 use crate::model::output::Output;
 use crate::pipeline::array_body::ArrayBody;
+use crate::pipeline::array_body::UnfinishedElement;
 use crate::pipeline::payload_pipeline::PayloadPipeline;
 use crate::sse::Item;
 use crate::sse::Receiver;
@@ -47,11 +48,16 @@ impl FrameReceiver<'_, '_> {
     }
 
     /// Passes the elements of an array to the pipeline one by one.
-    pub(crate) fn elements(&mut self, array: &mut ArrayBody, input: &[u8]) -> ParseResult {
+    pub(crate) fn elements(
+        &mut self,
+        array: &mut ArrayBody,
+        input: &[u8],
+        unfinished: UnfinishedElement,
+    ) -> ParseResult {
         self.stage.array = true;
         let limit = self.out.config.limits.max_event_bytes;
         let mut unread = input;
-        while let Some(element) = array.next(&mut unread, limit)? {
+        while let Some(element) = array.next(&mut unread, limit, unfinished)? {
             let arrival = LocatedPayload {
                 event: b"",
                 data: &element.data,

@@ -20,8 +20,8 @@ use crate::model::output::Output;
 use crate::model::policy::DuplicatePayload;
 use crate::pipeline::array_body::ArrayBody;
 use crate::pipeline::array_body::Body;
+use crate::pipeline::array_body::UnfinishedElement;
 use crate::pipeline::frame_receiver::FrameReceiver;
-use crate::pipeline::payload_pipeline::HEAD;
 use crate::pipeline::payload_pipeline::PayloadPipeline;
 use crate::pipeline::text_calls::TextCalls;
 use crate::pipeline::undetected::DialectWatch;
@@ -148,10 +148,7 @@ impl Parser {
         });
         let taken = input.get(..room).unwrap_or(input);
         *total += taken.len() as u64;
-        if stage.keeps_head() && stage.head.len() < HEAD {
-            let more = taken.get(..HEAD - stage.head.len()).unwrap_or(taken);
-            stage.head.extend_from_slice(more);
-        }
+        stage.keep_head(taken);
         let mut receiver = FrameReceiver {
             stage,
             out: Output::new(config, ledger, sink).filtered(filter(text_calls)),
@@ -159,9 +156,13 @@ impl Parser {
         };
         let result = match array {
             None => framer.feed(taken, &mut receiver),
-            Some(body) if body.body == Body::Array => receiver.elements(body, taken),
+            Some(body) if body.body == Body::Array => {
+                receiver.elements(body, taken, UnfinishedElement::Continues)
+            }
             Some(body) => match body.decide(taken) {
-                Some(known) if body.body == Body::Array => receiver.elements(body, &known),
+                Some(known) if body.body == Body::Array => {
+                    receiver.elements(body, &known, UnfinishedElement::Continues)
+                }
                 Some(known) => {
                     *array = None;
                     framer.feed(&known, &mut receiver)
@@ -275,14 +276,29 @@ impl Parser {
 
     /// Ends the input. Reports open calls and blocks, and whether the stream is complete.
     pub fn close(&mut self, input: InputEnd, sink: &mut dyn Sink) -> ParseResult {
+        self.close_after(&[], input, sink)
+    }
+
+    /// Parses the last bytes of the input, and ends the input. Where possible, these bytes are parsed in place, because
+    /// an unfinished event may be as long as the limit allows, and the caller still holds its bytes.
+    pub(crate) fn close_after(
+        &mut self,
+        last: &[u8],
+        input: InputEnd,
+        sink: &mut dyn Sink,
+    ) -> ParseResult {
         if mem::replace(&mut self.over, true) {
             return Ok(());
         }
-        let result = self.finish(input, sink);
+        let result = self.finish(last, input, sink);
         self.release(sink).and(result)
     }
 
-    fn finish(&mut self, input: InputEnd, sink: &mut dyn Sink) -> ParseResult {
+    fn finish(&mut self, last: &[u8], input: InputEnd, sink: &mut dyn Sink) -> ParseResult {
+        let limit = self.config.limits.max_stream_bytes;
+        if limit.is_some_and(|limit| self.total + last.len() as u64 > limit) {
+            return self.take(last, sink); // returns a fault
+        }
         let Parser {
             config,
             ledger,
@@ -293,23 +309,35 @@ impl Parser {
             total,
             ..
         } = self;
+        *total += last.len() as u64;
+        stage.keep_head(last);
         let mut receiver = FrameReceiver {
             stage,
             out: Output::new(config, ledger, sink).filtered(filter(text_calls)),
             unknown: u64::MAX,
         };
-        match array {
-            Some(array) if array.body == Body::Array => {
-                return receiver
-                    .stage
-                    .close_array(&mut receiver.out, array, *total, input);
+        let mut rest = Cow::Borrowed(last);
+        if let Some(array) = array.as_deref_mut() {
+            if array.body == Body::Undecided {
+                rest = match array.decide(last) {
+                    Some(known) => known,
+                    // The body is too short to be anything except an event stream.
+                    None => Cow::Owned(array.give_up()),
+                };
             }
-            // The body is too short to be anything except an event stream.
-            Some(array) => framer.feed(&array.give_up(), &mut receiver)?,
-            None => {}
+            if array.body == Body::Array {
+                let result = receiver.elements(array, &rest, UnfinishedElement::IsCut);
+                let FrameReceiver { stage, mut out, .. } = receiver;
+                result
+                    .map_err(|fault| stage.explain_limit(&config.limits, fault, iter::empty()))?;
+                return stage.close_array(&mut out, array, *total, input);
+            }
         }
+        let result = framer.finish(&rest, &mut receiver);
         let FrameReceiver { stage, mut out, .. } = receiver;
-        stage.close(&mut out, &framer.finish(), input)
+        let pending =
+            result.map_err(|fault| stage.explain_limit(&config.limits, fault, iter::empty()))?;
+        stage.close(&mut out, &pending, input)
     }
 
     /// Returns the fault for a limit that only the caller can measure. Later input is ignored.

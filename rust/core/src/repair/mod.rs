@@ -155,8 +155,9 @@ impl Repairer {
     pub fn close(&mut self, input: InputEnd, out: &mut Vec<u8>) {
         let mut read = Read::new(&[], out);
         if self.is_repairing() && self.after_error.is_none() {
-            let result = self.catch_up(&mut read);
-            let result = result.and_then(|()| self.parser.close(input, &mut self.sink));
+            let unread = self.block.get(self.parsed_bytes..).unwrap_or_default();
+            let result = self.parser.close_after(unread, input, &mut self.sink);
+            self.parsed_bytes = self.block.len();
             if let Err(fault) = result.and_then(|()| self.last(&mut read)) {
                 self.failed(&mut read, fault);
             }

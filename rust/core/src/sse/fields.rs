@@ -83,10 +83,20 @@ pub(crate) fn split_joined(value: &[u8]) -> (&[u8], Option<&[u8]>) {
     (value, None)
 }
 
+/// Names of the fields in an event stream.
+const NAMES: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
+
 pub(crate) fn begins_name(head: &[u8]) -> bool {
-    [&b"data"[..], b"event", b"id", b"retry"]
-        .iter()
-        .any(|name| name.starts_with(head))
+    NAMES.iter().any(|name| name.starts_with(head))
+}
+
+/// Returns true if an incomplete line is a field or a comment, or may become one.
+pub(crate) fn may_be_field(line: &[u8]) -> bool {
+    let is_field = |name: &&[u8]| {
+        let value = line.strip_prefix(*name);
+        value.is_some_and(|value| value.starts_with(b":"))
+    };
+    line.starts_with(b":") || begins_name(line) || NAMES.iter().any(is_field)
 }
 
 /// Splits the bytes after their leading blanks. Returns only the first blank, and the bytes after all leading blanks.
@@ -98,6 +108,10 @@ pub(crate) fn split_blanks(bytes: &[u8]) -> (&[u8], &[u8]) {
 
 pub(crate) fn is_blank(byte: Option<&u8>) -> bool {
     matches!(byte, Some(b' ' | b'\t'))
+}
+
+pub(crate) fn all_blank(text: &[u8]) -> bool {
+    text.iter().all(|byte| is_blank(Some(byte)))
 }
 
 /// Returns true if the line ends with a closing bracket, like the last line of a JSON document.

@@ -23,7 +23,6 @@ impl Framer {
     pub(crate) fn begin_stray(&mut self, line: &[u8], at: u64) -> bool {
         if self.has_stray {
             self.alone = false;
-            self.seldom.stray.push(b'\n');
             return true;
         }
         let blanks = line.iter().take_while(|byte| is_blank(Some(byte))).count();

@@ -19,6 +19,7 @@ use crate::model::limits::Limits;
 use crate::model::limits::as_len;
 use crate::sse::fields::DATA;
 use crate::sse::fields::Digits;
+use crate::sse::fields::all_blank;
 pub use crate::sse::fields::decode_utf8;
 use crate::sse::fields::ends_document;
 pub(crate) use crate::sse::fields::ends_inside_a_sequence;
@@ -55,10 +56,78 @@ enum Line {
 }
 
 /// Fields of the open event that are still slices of the current read.
-#[derive(Default)]
 pub(crate) struct OpenEventFields<'i> {
     event: Option<&'i [u8]>,
     data: Option<&'i [u8]>,
+    /// The lines of the stray payload, if they follow each other in the read and each ends in LF.
+    stray: Option<StrayLines<'i>>,
+    input: &'i [u8],
+    /// Offset of the first byte of `input` in the stream.
+    base: u64,
+}
+
+/// Consecutive stray lines that are still a slice of the current read.
+struct StrayLines<'i> {
+    /// The input from the first line on.
+    input: &'i [u8],
+    /// Length of the lines, without the last line ending.
+    length: usize,
+}
+
+impl<'i> StrayLines<'i> {
+    fn text(&self) -> &'i [u8] {
+        self.input.get(..self.length).unwrap_or(self.input)
+    }
+}
+
+impl<'i> OpenEventFields<'i> {
+    /// Returns no fields. `base` is the offset of `input` in the stream.
+    pub(crate) fn new(input: &'i [u8], base: u64) -> Self {
+        OpenEventFields {
+            event: None,
+            data: None,
+            stray: None,
+            input,
+            base,
+        }
+    }
+
+    /// Adds a line at this offset to the stray payload. `kept` contains the lines of the payload that are no longer
+    /// slices of the read. The line is copied to `kept` if the payload is not one slice of the read.
+    pub(crate) fn add_stray(&mut self, line: &[u8], at: u64, kept: &mut Vec<u8>) {
+        let begin = usize::try_from(at - self.base).unwrap_or(usize::MAX);
+        if let Some(lines) = &mut self.stray {
+            let sent = self.input.len() - lines.input.len();
+            let follows = sent + lines.length + 1 == begin;
+            if follows && lines.input.get(lines.length) == Some(&b'\n') {
+                lines.length += 1 + line.len();
+                return;
+            }
+        } else if kept.is_empty() {
+            let input = self.input.get(begin..).unwrap_or_default();
+            let length = line.len();
+            self.stray = Some(StrayLines { input, length });
+            return;
+        }
+        self.keep_stray(kept);
+        kept.push(b'\n');
+        kept.extend_from_slice(line);
+    }
+
+    /// Returns the lines of the stray payload. `kept` contains the lines if they are no longer a slice of the read.
+    fn stray_or<'f>(&self, kept: &'f [u8]) -> &'f [u8]
+    where
+        'i: 'f,
+    {
+        self.stray.as_ref().map_or(kept, StrayLines::text)
+    }
+
+    /// Copies the stray lines to `kept`.
+    fn keep_stray(&mut self, kept: &mut Vec<u8>) {
+        if let Some(lines) = self.stray.take() {
+            kept.extend_from_slice(lines.text());
+        }
+    }
 }
 
 /// Parses one event stream.
@@ -161,7 +230,45 @@ impl Framer {
 
     /// Parses the next bytes and emits every payload that they complete. The framer must not be used after a fault.
     pub fn feed<R: Receiver>(&mut self, input: &[u8], on: &mut R) -> Result<(), Fault> {
+        let (mut held, unfinished) = self.read_lines(input, on)?;
+        self.keep(&mut held);
+        if !unfinished.is_empty() {
+            self.extend(unfinished)?;
+        }
+        Ok(())
+    }
+
+    /// Parses the last bytes of the input, emits every payload that they complete, and returns the unfinished event and
+    /// lines. The framer must not be used afterwards.
+    ///
+    /// The unfinished event borrows from `input` if it is one slice of it, because the caller still holds these bytes
+    /// and the event may be as long as the limit allows.
+    pub fn finish<'f, R: Receiver>(
+        &'f mut self,
+        input: &'f [u8],
+        on: &mut R,
+    ) -> Result<Pending<'f>, Fault> {
+        let (mut held, unfinished) = self.read_lines(input, on)?;
+        match self.line {
+            _ if unfinished.is_empty() => {}
+            Line::None => self.last_line(unfinished, &mut held)?,
+            // The payload after the blanks is missing.
+            Line::Undecided if is_blank(self.head.first()) && all_blank(unfinished) => {}
+            _ => self.extend(unfinished)?,
+        }
+        Ok(self.pending(&held))
+    }
+
+    /// Parses the complete lines of the input. Returns the fields of the open event that are still slices of the input,
+    /// and the bytes of the last line, if it is incomplete.
+    #[inline]
+    fn read_lines<'i, R: Receiver>(
+        &mut self,
+        input: &'i [u8],
+        on: &mut R,
+    ) -> Result<(OpenEventFields<'i>, &'i [u8]), Fault> {
         let base = self.offset;
+        let mut held = OpenEventFields::new(input, base);
         self.offset += input.len() as u64;
         self.keep_tail(input);
         let mut remaining = self.strip_bom(input);
@@ -171,13 +278,12 @@ impl Framer {
         }
         if self.line != Line::None {
             let Some((piece, tail)) = split_line(remaining) else {
-                return self.extend(remaining);
+                return Ok((held, remaining));
             };
             self.extend(piece)?;
             remaining = self.past_line_end(tail);
             self.end_line(on)?;
         }
-        let mut held = OpenEventFields::default();
         while let Some(&first) = remaining.first() {
             if matches!(first, b'\n' | b'\r') {
                 remaining = self.past_line_end(remaining);
@@ -200,27 +306,24 @@ impl Framer {
             remaining = self.past_line_end(tail);
             self.whole_line(line, at, &mut held, on)?;
         }
-        self.keep(held);
         if !remaining.is_empty() {
             self.line_offset = base + (input.len() - remaining.len()) as u64;
-            self.extend(remaining)?;
         }
-        Ok(())
+        Ok((held, remaining))
     }
 
-    /// Returns the unfinished event and lines at the end of the input.
-    pub fn finish(&self) -> Pending<'_> {
+    fn pending<'f>(&'f self, held: &OpenEventFields<'f>) -> Pending<'f> {
         let name_begun = self.line == Line::Undecided && !is_blank(self.head.first());
         let line_open = !matches!(self.line, Line::None | Line::Skip | Line::Undecided);
         let open = self.block_offset.is_some() || name_begun || line_open;
         Pending {
             open,
-            event: &self.event,
-            data: self.has_data.then_some(&self.data),
+            event: held.event.unwrap_or(&self.event),
+            data: self.has_data.then_some(held.data.unwrap_or(&self.data)),
             data_offset: self.data_offset,
             is_joined: self.is_joined,
             open_line: (self.line != Line::None).then_some(self.line_offset),
-            stray: self.has_stray.then_some(&self.seldom.stray),
+            stray: self.has_stray.then_some(held.stray_or(&self.seldom.stray)),
             stray_offset: self.seldom.stray_offset,
             mid_utf8: open && ends_inside_a_sequence(&self.tail),
             ordinal: self.ordinal,
@@ -347,7 +450,7 @@ impl Framer {
             if self.alone && ends_document(line) {
                 return self.stray_at_once(Some(line), on);
             }
-            self.seldom.stray.extend_from_slice(line);
+            held.add_stray(line, at, &mut self.seldom.stray);
         }
         Ok(())
     }
@@ -413,7 +516,7 @@ impl Framer {
             false if self.has_data => self.dispatch_frame(held, strayed, on),
             false => Ok(()),
         };
-        *held = OpenEventFields::default();
+        (held.event, held.data, held.stray) = (None, None, None);
         self.reset_block();
         result
     }
@@ -455,7 +558,7 @@ impl Framer {
             self.dispatch_frame(held, true, on)?;
         }
         let stray = Stray {
-            data: &self.seldom.stray,
+            data: held.stray_or(&self.seldom.stray),
             offset: self.seldom.stray_offset,
             ordinal: self.ordinal,
             has_data_lines: self.has_data,

@@ -10,9 +10,11 @@ use crate::sse::OpenEventFields;
 use crate::sse::Receiver;
 use crate::sse::fields::DATA;
 use crate::sse::fields::Digits;
+use crate::sse::fields::all_blank;
 use crate::sse::fields::begins_name;
 use crate::sse::fields::ends_document;
 use crate::sse::fields::is_blank;
+use crate::sse::fields::may_be_field;
 use crate::sse::fields::split_blanks;
 
 impl Framer {
@@ -139,6 +141,9 @@ impl Framer {
             return Line::Skip;
         }
         self.value_len = head.len();
+        if !self.seldom.stray.is_empty() {
+            self.seldom.stray.push(b'\n');
+        }
         self.seldom.stray.extend_from_slice(&head);
         Line::Stray
     }
@@ -150,9 +155,9 @@ impl Framer {
             Line::None | Line::Skip => {}
             Line::Undecided => {
                 let line = std::mem::take(&mut self.head);
-                let mut held = OpenEventFields::default();
+                let mut held = OpenEventFields::new(&line, self.line_offset);
                 self.whole_line(&line, self.line_offset, &mut held, on)?;
-                self.keep(held);
+                self.keep(&mut held);
             }
             Line::Data => self.grow(self.value_len)?,
             line @ (Line::Event | Line::Id | Line::Retry) => {
@@ -169,9 +174,9 @@ impl Framer {
                         self.retry_line();
                     }
                 }
-                let mut held = OpenEventFields::default();
+                let mut held = OpenEventFields::new(&value, self.line_offset);
                 self.joined_data(data, self.line_offset, &mut held)?;
-                self.keep(held);
+                self.keep(&mut held);
             }
             Line::Stray => {
                 self.grow(self.value_len)?;
@@ -183,12 +188,53 @@ impl Framer {
         Ok(())
     }
 
+    /// Handles the last line of the input, which has no line ending. A value that is not part of a longer text stays a
+    /// slice of the input.
+    pub(crate) fn last_line<'i>(
+        &mut self,
+        line: &'i [u8],
+        held: &mut OpenEventFields<'i>,
+    ) -> Result<(), Fault> {
+        if let Some(value) = line.strip_prefix(DATA).filter(|_| !self.has_data) {
+            self.line = self.begin_value(Line::Data);
+            let value = value.strip_prefix(b" ").unwrap_or(value);
+            self.check_event(value.len(), self.line_offset)?;
+            held.data = Some(value);
+        } else if self.keep_stray && !may_be_field(line) {
+            self.last_stray_line(line, held)?;
+        } else {
+            self.keep(held);
+            self.extend(line)?;
+        }
+        Ok(())
+    }
+
+    /// Handles the last line of the input, which is neither a field nor a comment.
+    fn last_stray_line<'i>(
+        &mut self,
+        line: &'i [u8],
+        held: &mut OpenEventFields<'i>,
+    ) -> Result<(), Fault> {
+        if self.begin_stray(line, self.line_offset) {
+            self.line = Line::Stray;
+            self.check_event(line.len(), self.line_offset)?;
+            held.add_stray(line, self.line_offset, &mut self.seldom.stray);
+        } else if all_blank(line) {
+            self.line = Line::Undecided; // the payload after the blanks is missing
+            self.head = vec![b' '];
+        } else {
+            self.line = Line::Skip;
+        }
+        Ok(())
+    }
+
     /// Copies the fields that are still slices of the input, because the input is no longer available in the next call.
-    pub(crate) fn keep(&mut self, held: OpenEventFields<'_>) {
-        if let Some(data) = held.data {
+    pub(crate) fn keep(&mut self, held: &mut OpenEventFields<'_>) {
+        held.keep_stray(&mut self.seldom.stray);
+        if let Some(data) = held.data.take() {
             self.data.extend_from_slice(data);
         }
-        if let Some(event) = held.event {
+        if let Some(event) = held.event.take() {
             self.event.clear();
             self.event.extend_from_slice(event);
         }

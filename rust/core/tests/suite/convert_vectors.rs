@@ -84,6 +84,11 @@ impl Setting {
     }
 
     fn run<'p>(&self, pieces: impl IntoIterator<Item = &'p [u8]>) -> Run {
+        self.run_to_end(pieces, &[])
+    }
+
+    /// Feeds the pieces, and ends the input with bytes that are only stored, so that they are parsed in place.
+    fn run_to_end<'p>(&self, pieces: impl IntoIterator<Item = &'p [u8]>, last: &[u8]) -> Run {
         let config = Arc::clone(&self.config);
         let mut converter =
             Converter::new(self.source, self.target, config, self.options.clone()).unwrap();
@@ -91,6 +96,7 @@ impl Setting {
         for piece in pieces {
             converter.feed(piece, &mut out).unwrap();
         }
+        converter.store(last);
         converter.close(self.input, &mut out).unwrap();
         converter.close(self.input, &mut out).unwrap();
         let diagnostics = converter.diagnostics();
@@ -197,6 +203,10 @@ fn failures(test: &Json, resource: &Json) -> Vec<String> {
     for cut in 1..body.len() {
         let (head, tail) = body.split_at(cut);
         check(setting.run([head, tail]) == given, format!("cut at {cut}"));
+        check(
+            setting.run_to_end([head], tail) == given,
+            format!("stored from {cut}"),
+        );
     }
     failures
 }

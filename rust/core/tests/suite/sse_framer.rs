@@ -49,36 +49,56 @@ fn run<'c>(
     limits: &Limits,
     keep_stray: bool,
 ) -> Vec<Seen> {
+    run_to_end(chunks, &[], limits, keep_stray)
+}
+
+/// Feeds the chunks, and ends the input with the bytes in `last`.
+fn run_to_end<'c>(
+    chunks: impl IntoIterator<Item = &'c [u8]>,
+    last: &[u8],
+    limits: &Limits,
+    keep_stray: bool,
+) -> Vec<Seen> {
     let mut framer = Framer::new(limits, keep_stray);
     let mut seen = Vec::new();
     let mut fed = 0;
+    let on_item = |item: Item<'_>, seen: &mut Vec<Seen>| {
+        seen.push(match item {
+            Item::Frame(f) => Seen::Frame {
+                event: f.event.to_vec(),
+                data: f.data.to_vec(),
+                id: f.id.to_vec(),
+                retry: f.retry,
+                offset: f.offset,
+                ordinal: f.ordinal,
+            },
+            Item::Stray(s) => Seen::Stray {
+                data: s.data.to_vec(),
+                offset: s.offset,
+                ordinal: s.ordinal,
+            },
+        });
+    };
     for chunk in chunks {
-        let mut on = |item: Item<'_>| {
-            seen.push(match item {
-                Item::Frame(f) => Seen::Frame {
-                    event: f.event.to_vec(),
-                    data: f.data.to_vec(),
-                    id: f.id.to_vec(),
-                    retry: f.retry,
-                    offset: f.offset,
-                    ordinal: f.ordinal,
-                },
-                Item::Stray(s) => Seen::Stray {
-                    data: s.data.to_vec(),
-                    offset: s.offset,
-                    ordinal: s.ordinal,
-                },
-            });
+        let result = framer.feed(chunk, &mut |item: Item<'_>| {
+            on_item(item, &mut seen);
             Ok(())
-        };
-        if let Err(fault) = framer.feed(chunk, &mut on) {
+        });
+        if let Err(fault) = result {
             seen.push(of_fault(&fault));
             return seen;
         }
         fed += chunk.len() as u64;
         assert_eq!(framer.offset(), fed);
     }
-    seen.push(of_pending(&framer.finish()));
+    let pending = framer.finish(last, &mut |item: Item<'_>| {
+        on_item(item, &mut seen);
+        Ok(())
+    });
+    seen.push(match pending {
+        Ok(pending) => of_pending(&pending),
+        Err(fault) => of_fault(&fault),
+    });
     seen
 }
 
@@ -306,7 +326,8 @@ fn the_end_inside_a_character() {
         for byte in body {
             framer.feed(&[*byte], &mut |_: Item<'_>| Ok(())).unwrap();
         }
-        framer.finish().mid_utf8
+        let pending = framer.finish(&[], &mut |_: Item<'_>| Ok(()));
+        pending.unwrap().mid_utf8
     };
     for body in [
         &b"\xE2\x82"[..],
@@ -360,4 +381,43 @@ fn one_long_line_in_small_reads_takes_linear_time() {
     }
     framer.feed(b"\n\n", &mut on).unwrap();
     assert_eq!(frames, 1);
+}
+
+/// The last bytes are parsed in place, with the same result as if they were fed.
+#[test]
+fn the_last_bytes_may_be_read_in_place() {
+    for body in [
+        "data: {\"a\":1",
+        "data:x\ndata: y",
+        "event: e\ndata: {\"a\"",
+        "{\n\"x\":1,\n\"y",
+        "{\r\n\"x\":1,\r\n\"y",
+        "{\r1,\rdata",
+        "[1,\n{\"a\":1}\n: c\n{\"b",
+        "data: x\n{\"a\":1}\n{\"b\":2",
+        "{\"a\":1}\n{\"b\":2",
+        "{1\nid: 2\n3\nda",
+        "{1\n\n  {2\n ",
+        "   ",
+        "  x",
+        "  {x",
+        "da",
+        "data",
+        "data:",
+        "id: 1",
+        "retry: 5",
+        ": c",
+        "x: y",
+        "\u{feff}data: \u{20ac}",
+    ] {
+        let body = body.as_bytes();
+        for keep_stray in [true, false] {
+            let fed = run([body], &Limits::default(), keep_stray);
+            for at in 0..=body.len() {
+                let (head, last) = body.split_at(at);
+                let seen = run_to_end([head], last, &Limits::default(), keep_stray);
+                assert_eq!(seen, fed, "{:?} {at}", String::from_utf8_lossy(body));
+            }
+        }
+    }
 }

@@ -237,7 +237,8 @@ def test_d4_many_calls(backend: str) -> None:
         return [b"".join(call(i, f"id{i}", "f", f'{{"n":{i}}}') for i in range(n)), end()]
 
     assert_linear_work(
-        lambda n: feeding(backend, body(n), max_tool_calls=100_000, max_tool_index=100_000), scale(backend, 4_000)
+        lambda n: feeding(backend, body(n), max_tool_calls=0, max_tool_index=0, max_parts=0, max_text_bytes=0),
+        scale(backend, 4_000),
     )
 
 
@@ -245,7 +246,9 @@ def test_d4_many_calls_without_any_key(backend: str) -> None:
     def body(n: int) -> list[bytes]:
         return [b"".join(call(0, None, "f", f'{{"n":{i}}}') for i in range(n)), end()]
 
-    assert_linear_work(lambda n: feeding(backend, body(n), max_tool_calls=100_000), scale(backend, 2_000))
+    assert_linear_work(
+        lambda n: feeding(backend, body(n), max_tool_calls=0, max_parts=0, max_text_bytes=0), scale(backend, 2_000)
+    )
 
 
 @pytest.mark.parametrize("objects", [1, 50])
@@ -266,7 +269,8 @@ def test_d4_many_calls_that_split_off(backend: str, objects: int) -> None:
     parser.close()
     assert len(parser.response.tool_calls) > 90
     assert_linear_work(
-        lambda n: feeding(backend, body(n), policy, max_tool_calls=100_000, max_parts=100_000), scale(backend, 4000)
+        lambda n: feeding(backend, body(n), policy, max_tool_calls=0, max_parts=0, max_text_bytes=0),
+        scale(backend, 4000),
     )
 
 

@@ -84,15 +84,18 @@ class DetectingConverter(Converter, Protocol):
 
     def feed_stored(self, piece: bytes, /) -> bytes:
         """Read the stored input that was not read yet, and `piece`, which completes a payload."""
+        ...
 
     def overflow(self, piece: bytes, /) -> bytes:
         """End the input because `piece`, which does not complete a payload, exceeds the limit on stored bytes."""
+        ...
 
     def take_stored(self) -> list[bytes]:
         """Return the whole input, to repair it, after a call was refused because the source is in the target dialect.
 
         The converter must not be used again.
         """
+        ...
 
 
 class Repairer(Converter, Protocol):

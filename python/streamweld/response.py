@@ -70,9 +70,10 @@ class Choice:
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """Every part in its final form, in order of first appearance.
+        """Every part in its final form, in order of first appearance. Calls can have another order among themselves.
 
-        Calls keep their final order relative to each other.
+        Calls are in the order of their indexes if every call has exactly one index and no two calls share one, and in
+        order of first appearance otherwise.
 
         An `Unknown` is an item that streamweld does not model but that a later turn must send back.
         """

@@ -99,7 +99,7 @@ class _Shape:
     placeholder: str | None
 
     def read(self, raw: Mapping[str, Any]) -> _Counts:
-        """Return the counts in a usage object, as sent, with those of the iterations that the object excludes."""
+        """Return the counts in a usage object as sent, plus those of the iterations that it does not include."""
         every = [self._read_one(one) for one in (raw, *self._excluded_iterations(raw))]
         sums = {name: _sum([counts.get(name) for counts in every]) for name in (*self.paths, *self.modalities)}
         return {name: count for name, count in sums.items() if count is not None}

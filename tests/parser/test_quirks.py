@@ -1,6 +1,7 @@
-"""The vectors of the catalogued quirks expect the calls that the catalogue states: same names and arguments, same order.
+"""The vectors of the catalogued quirks expect the calls of the catalogue: the same names and arguments.
 
-The catalogue decides cases with more than one reasonable result, so a vector must not be changed against it.
+The order of the calls counts. The catalogue decides cases with more than one reasonable result, so a vector must not be
+changed against it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Read the tools that a request lets the model call, with the JSON schemas of their parameters."""
+"""Read which tools a request permits the model to call, and the JSON schemas of their parameters."""
 
 from __future__ import annotations
 

@@ -313,6 +313,7 @@ def include(context: RequestContext, made: dict[str, Any]) -> None:
         for n, value in enumerate(cast("Sequence[Any]", included) if is_list(included) else ()):
             if value == _LOGPROBS and context.target == "openai-chat" and "logprobs" not in _lacks(context):
                 made["logprobs"] = True
+                context.written["logprobs"] = ("include", n)
             elif value == ENCRYPTED:
                 context.edit(
                     "option_implied",
@@ -324,4 +325,5 @@ def include(context: RequestContext, made: dict[str, Any]) -> None:
                 context.lose("include", ("include", n), f"{context.target} has no option that requests it", value)
     elif context.target == "responses" and context.request.get("logprobs") is True and context.source == "openai-chat":
         made["include"] = [_LOGPROBS]
+        context.written["include"] = ("logprobs",)
         context.done.add("logprobs")

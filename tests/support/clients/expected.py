@@ -104,6 +104,11 @@ def number(members: Any, *path: str) -> int | None:
     return members if isinstance(members, int) else None
 
 
+def added(rows: list[Any], name: str) -> int | None:
+    counts = [count for row in rows if (count := number(row, name)) is not None]
+    return sum(counts) if counts else None
+
+
 def total_of(input_: int | None, output: int | None, total: int | None) -> int | None:
     return input_ + output if total is None and input_ is not None and output is not None else total
 
@@ -123,10 +128,13 @@ def usage_of(dialect: str, raw: Any) -> dict[str, int | None] | None:
         if dialect == "chat":
             cached = cached if cached is not None else number(raw, "prompt_cache_hit_tokens")
     elif dialect == "anthropic":
-        cached = number(raw, "cache_read_input_tokens")
-        input_, output, total = number(raw, "input_tokens"), number(raw, "output_tokens"), None
+        # "The top-level input_tokens and output_tokens do not include compaction iteration usage":
+        # https://platform.claude.com/docs/en/build-with-claude/compaction#understanding-usage
+        rows = [raw, *(row for row in raw.get("iterations") or () if row.get("type") == "compaction")]
+        cached = added(rows, "cache_read_input_tokens")
+        input_, output, total = added(rows, "input_tokens"), added(rows, "output_tokens"), None
         if input_ is not None:
-            input_ += (cached or 0) + (number(raw, "cache_creation_input_tokens") or 0)
+            input_ += (cached or 0) + (added(rows, "cache_creation_input_tokens") or 0)
         reasoning = number(raw, "output_tokens_details", "thinking_tokens")
     elif dialect == "gemini":
         input_, output = number(raw, "promptTokenCount"), number(raw, "candidatesTokenCount")

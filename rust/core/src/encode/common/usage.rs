@@ -126,7 +126,7 @@ impl Shape {
         }
     }
 
-    /// Returns the counts in the object, as sent, with those of the iterations that the object excludes.
+    /// Returns the counts in the object as sent, plus the counts of the iterations that the object does not include.
     fn read(&self, raw: &str) -> Found {
         let object = members(Raw {
             text: raw,

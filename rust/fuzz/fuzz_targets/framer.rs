@@ -9,20 +9,22 @@ use streamweld_core::sse::Item;
 use streamweld_fuzz::invariants::assert_same;
 use streamweld_fuzz::{Case, case, mutate};
 
-fn read(case: &Case<'_>, limits: &Limits, pieces: &[&[u8]]) -> String {
+/// Feeds the pieces, and ends the input with the bytes in `last`.
+fn read(case: &Case<'_>, limits: &Limits, pieces: &[&[u8]], last: &[u8]) -> String {
     let mut framer = Framer::new(limits, case.options & 32 != 0);
     let mut log = String::new();
     let mut on = |item: Item<'_>| {
         log.push_str(&format!("{item:?}\n"));
         Ok(())
     };
-    match pieces
+    let fed = pieces
         .iter()
-        .try_for_each(|piece| framer.feed(piece, &mut on))
-    {
-        Ok(()) => log + &format!("{:?}", framer.finish()),
-        Err(fault) => log + &format!("{fault:?}"),
-    }
+        .try_for_each(|piece| framer.feed(piece, &mut on));
+    let end = match fed.and_then(|()| framer.finish(last, &mut on)) {
+        Ok(pending) => format!("{pending:?}"),
+        Err(fault) => format!("{fault:?}"),
+    };
+    log + &end
 }
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
@@ -36,8 +38,13 @@ fuzz_target!(|data: &[u8]| {
         limits.max_event_bytes = Some(40);
         limits.max_field_bytes = Some(10);
     }
-    let whole = read(&case, &limits, &[case.body]);
-    assert_same("in pieces", &whole, &read(&case, &limits, &case.pieces()));
+    let whole = read(&case, &limits, &[case.body], &[]);
+    assert_same("at the end", &whole, &read(&case, &limits, &[], case.body));
+    let pieces = case.pieces();
+    assert_same("in pieces", &whole, &read(&case, &limits, &pieces, &[]));
+    if let Some((last, fed)) = pieces.split_last() {
+        assert_same("last piece", &whole, &read(&case, &limits, fed, last));
+    }
     let bytes: Vec<&[u8]> = case.body.chunks(1).collect();
-    assert_same("byte by byte", &whole, &read(&case, &limits, &bytes));
+    assert_same("byte by byte", &whole, &read(&case, &limits, &bytes, &[]));
 });

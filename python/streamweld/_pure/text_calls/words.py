@@ -124,7 +124,7 @@ class Words:
         ]
         item = f"(?:{'|'.join(items)})"
         self.list_item = re.compile(rf"{item}(?:[{_BLANK}]|$)")
-        # A line that quotes, also in a list item or behind the box of a task.
+        # The beginning of a line that quotes: `>`, which list markers and the box of a task may precede.
         self.quotation = re.compile(rf"(?:{item}[{_BLANK}]+(?:\[[ xX]\][{_BLANK}]+)?)*>")
         self.numbered = re.compile(rf"[0-9]+(?:[.):\t→]|{rows}|[ \r]{{2}})")
         self.row_starts = tuple(settings.table_marks)

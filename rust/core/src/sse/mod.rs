@@ -92,8 +92,8 @@ impl<'i> OpenEventFields<'i> {
         }
     }
 
-    /// Adds a line at this offset to the stray payload. `kept` contains the lines of the payload that are no longer
-    /// slices of the read. The line is copied to `kept` if the payload is not one slice of the read.
+    /// Adds a line at this offset to the stray payload. If the lines of the payload do not follow each other in the
+    /// read, they are copied to `kept`, and this line is appended there.
     pub(crate) fn add_stray(&mut self, line: &[u8], at: u64, kept: &mut Vec<u8>) {
         let begin = usize::try_from(at - self.base).unwrap_or(usize::MAX);
         if let Some(lines) = &mut self.stray {
@@ -114,7 +114,7 @@ impl<'i> OpenEventFields<'i> {
         kept.extend_from_slice(line);
     }
 
-    /// Returns the lines of the stray payload. `kept` contains the lines if they are no longer a slice of the read.
+    /// Returns the lines of the stray payload: a slice of the read, or `kept` if the lines were copied.
     fn stray_or<'f>(&self, kept: &'f [u8]) -> &'f [u8]
     where
         'i: 'f,

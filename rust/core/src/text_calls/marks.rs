@@ -103,7 +103,7 @@ fn after_item_label(remaining: &str) -> Option<&str> {
     after.strip_prefix(['.', ')']).filter(|_| is_label)
 }
 
-/// Returns the text after the box of a task (`[ ]`, `[x]`) and the white space after it, or `None` if there is no box.
+/// Skips the box of a task (`[ ]`, `[x]`) and the white space behind it. Returns the rest, or `None` without a box.
 fn after_task_box(item: &str) -> Option<&str> {
     let mut boxes = ["[ ]", "[x]", "[X]"].into_iter();
     let after = boxes.find_map(|mark| item.strip_prefix(mark))?;

@@ -48,6 +48,8 @@ _ITEMS: Final[Mapping[Any, str]] = {
     Call: "function_call",
     Result: "function_call_output",
 }
+# The id of these items belongs to another item or, for the output of a local shell, is the id of the call.
+_OTHER_IDS: Final = frozenset({"item_reference", "local_shell_call_output"})
 _ITEM_PARTS: Final = (Reasoning, Call, Result)
 _CONTENT_PARTS: Final = (Text, Media)
 
@@ -228,7 +230,7 @@ class _Cleaner:
         """Return an opaque item, without its id if the target rejects that id."""
         raw = members_of(part.raw)
         item_id = raw.get("id")
-        if part.kind == "item_reference" or item_id is None or not self.item_id:
+        if part.kind in _OTHER_IDS or item_id is None or not self.item_id:
             return part
         if isinstance(item_id, str) and not self._refused(item_id, part.kind, part.origin):
             return part

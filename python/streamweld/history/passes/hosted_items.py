@@ -212,8 +212,7 @@ def _unpaired(turns: list[Turn], context: Context) -> set[int]:
     return {
         id(part)
         for call_id, items in pairs.items()
-        if not form.fits(call_id)
-        or items.is_broken(unanswered=unanswered, unasked=unasked, single=bool(results.get("single")), twice=twice)
+        if not form.fits(call_id) or items.is_broken(unanswered=unanswered, unasked=unasked, twice=twice)
         for part in items.parts
     }
 
@@ -241,14 +240,12 @@ class _Items:
         else:
             self.spare[output] = self.spare.get(output, 0) + 1
 
-    def is_broken(self, *, unanswered: bool, unasked: bool, single: bool, twice: bool) -> bool:
+    def is_broken(self, *, unanswered: bool, unasked: bool, twice: bool) -> bool:
         """Return whether the target rejects the items: calls without an output, and so on."""
         if (unanswered and any(self.waiting.values())) or (twice and any(count > 1 for count in self.calls.values())):
             return True
         # A spare output precedes its call, repeats another output, or has no call at all.
-        return any(
-            unasked if not self.calls.get(output) else single or self.waiting[output] > 0 for output in self.spare
-        )
+        return any(output in self.calls or unasked for output in self.spare)
 
 
 def _converted(

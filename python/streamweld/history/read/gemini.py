@@ -153,7 +153,8 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
 def _detail(raw: Json) -> str | None:
     """Return the level of detail of a part, or None if the part has none, or has a number of tokens instead."""
     resolution = _either(raw, "mediaResolution", "media_resolution")
-    level = resolution.get("level") if isinstance(resolution, dict) and len(resolution) == 1 else None
+    fields = members_of(resolution)
+    level = fields.get("level") if len(fields) == 1 else None
     return detail_of(level) if isinstance(level, str) else None
 
 

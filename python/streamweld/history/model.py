@@ -177,7 +177,10 @@ class Text(_Part):
 
 @_part
 class Media(_Part):
-    """An image, audio clip, video or file, given as base64 data, a URL, or a provider's file id."""
+    """An image, audio clip, video or file, given as base64 data, a URL, or a provider's file id.
+
+    `detail`: how many tokens the model spends on it, in OpenAI's words. `medium` is a level that only Gemini has.
+    """
 
     kind: Literal["image", "audio", "video", "file"] = "file"
     media_type: str | None = None

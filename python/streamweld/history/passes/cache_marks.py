@@ -60,8 +60,11 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     found = context.survey(turns)
     if not found.beyond or found.dialects == {context.family}:
         return turns
+    marked = [turn for turn in found.beyond if any(map(_is_marked, turn.parts))]
+    if not marked:
+        return turns
     marks = _Marks(context)
-    made = marks.turns(turns, found.beyond)
+    made = marks.turns(turns, marked)
     if marks.kept:
         found.adopt(made, marks.swapped(found.calls), marks.swapped(found.results))
     return made
@@ -87,17 +90,14 @@ class _Marks:
             return parts
         return [cast("_P", self.new.get(id(part), part)) for part in parts]
 
-    def turns(self, turns: list[Turn], beyond: list[Turn]) -> list[Turn]:
-        """Return the turns. Only the turns in `beyond` can have marks."""
+    def turns(self, turns: list[Turn], marked: list[Turn]) -> list[Turn]:
+        """Return the turns. Only the turns in `marked` have marks."""
         out: list[Turn] = []
         done = 0
-        for turn in beyond:
+        for turn in marked:
             at = turns.index(turn, done)  # a turn equals only itself
             out += turns[done:at]
             done = at + 1
-            if not any(map(_is_marked, turn.parts)):
-                out.append(turn)
-                continue
             parts = [self._of_part(part) for part in turn.parts]
             self._of_messages(parts)
             self._note(turn.parts, parts)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from streamweld._pure.dialect.responses.spec_tables import ABSENT_IDS, TERMINALS
 from streamweld._pure.dialect.upstream_error import is_raised_by_clients
 from streamweld._pure.json.kinds import is_array, is_object
+from streamweld._pure.json.scanner import replace_lone_surrogates
 from streamweld._pure.model.output import AddedItem, AddedPart
 
 if TYPE_CHECKING:
@@ -347,4 +348,4 @@ def _index(holder: Mapping[str, Any], key: str) -> int | None:
 
 def _word(holder: Mapping[str, Any], key: str) -> str | None:
     value = holder.get(key)
-    return value if isinstance(value, str) else None
+    return replace_lone_surrogates(value) if isinstance(value, str) else None

@@ -214,7 +214,12 @@ impl Answer for Message {
             | Unmodelled::ChoiceMembers(_)
             | Unmodelled::ChoiceWithoutEvent { .. }
             | Unmodelled::BlockMembers { .. }
-            | Unmodelled::OtherEvent { .. } => {}
+            | Unmodelled::OtherEvent { .. }
+            | Unmodelled::Item(_)
+            | Unmodelled::ItemEvent { .. }
+            | Unmodelled::ItemEnd
+            | Unmodelled::Part { .. }
+            | Unmodelled::ChunkMembers { .. } => {}
         }
     }
 

@@ -2,24 +2,38 @@
 //!
 //! An item from a source in the same dialect may have several parts, and ends when another item or event follows.
 
+use crate::encode::common::compact_json::spliced;
 use crate::encode::common::encode_context::EncodeContext;
+use crate::encode::common::extra_members::join;
 use crate::encode::common::passed_through::AddedItem;
 use crate::encode::common::passed_through::PassedThrough;
 use crate::encode::common::writer::Writer;
 use crate::encode::responses::body::Body;
+use crate::encode::responses::item_members::ItemMembers;
+use crate::encode::responses::item_members::SentParts;
 use crate::encode::responses::items::ItemContent;
 use crate::encode::responses::items::Items;
 use crate::encode::responses::items::PartEnd;
 use crate::encode::responses::items::SourceItemKey;
 use crate::encode::responses::items::SourceItemKind;
 use crate::encode::responses::items::Status;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::members::member_of;
+use crate::json::members::string;
+use crate::model::unmodelled::SentItem;
 use std::mem;
 
-/// Returns the item of the given kind that the source opened at the current index, and the number of earlier items at
-/// that index. If there are several items of that kind, returns the one with the current id, or the last one if no item
+/// Returns the item of the given kind that the source opened at this index, and the number of earlier items at
+/// that index. If there are several items of that kind, returns the one with this id, or the last one if no item
 /// has that id.
-fn sent_item<'a>(passed: &'a PassedThrough, kind: &str) -> Option<(usize, &'a AddedItem)> {
-    let at_index = passed.added.get(&passed.at?)?;
+fn sent_item<'a>(
+    passed: &'a PassedThrough,
+    kind: &str,
+    at: Option<i64>,
+    id: Option<&str>,
+) -> Option<(usize, &'a AddedItem)> {
+    let at_index = passed.added.get(&at?)?;
     let is_of_kind = |item: &&AddedItem| item.kind.as_deref() == Some(kind);
     let of_kind = || {
         at_index
@@ -28,7 +42,7 @@ fn sent_item<'a>(passed: &'a PassedThrough, kind: &str) -> Option<(usize, &'a Ad
             .filter(|(_, item)| is_of_kind(item))
     };
     of_kind()
-        .rfind(|(_, item)| item.id == passed.item_id)
+        .rfind(|(_, item)| item.id.as_deref() == id)
         .or_else(|| of_kind().next_back())
 }
 
@@ -36,13 +50,27 @@ fn sent_item<'a>(passed: &'a PassedThrough, kind: &str) -> Option<(usize, &'a Ad
 /// the item's id is not kept. Also returns the item's index if its opening event passed through.
 pub(crate) fn as_added(context: &EncodeContext, kind: &str) -> (Option<AddedItem>, Option<i64>) {
     let passed = &context.passed;
-    let Some((before, known)) = sent_item(passed, kind) else {
+    let (at, id) = (passed.at, passed.item_id.as_deref());
+    let Some((before, known)) = sent_item(passed, kind, at, id) else {
         return (None, None);
     };
     let has_passed = |at: &i64| before == 0 && passed.announced.contains(at);
     let announced = passed.at.filter(has_passed);
     let is_kept = announced.is_some() || passed.index.is_some() || before > 0;
     (is_kept.then(|| known.clone()), announced)
+}
+
+/// Returns the key of an item from a source in the same dialect.
+fn source_key(
+    passed: &PassedThrough,
+    kind: SourceItemKind,
+    (at, id): (Option<i64>, Option<&str>),
+) -> SourceItemKey {
+    let Some(at) = at else {
+        return SourceItemKey::Id(id.unwrap_or_default().to_owned(), kind);
+    };
+    let before = sent_item(passed, kind.word(), Some(at), id).map_or(0, |(before, _)| before);
+    SourceItemKey::Index(at, before, kind)
 }
 
 impl Items {
@@ -62,14 +90,7 @@ impl Items {
         } else {
             SourceItemKind::Message
         };
-        let key = match at {
-            Some(at) => {
-                let before =
-                    sent_item(&context.passed, body.kind()).map_or(0, |(before, _)| before);
-                SourceItemKey::Index(at, before, kind)
-            }
-            None => SourceItemKey::Id(id.clone().unwrap_or_default(), kind),
-        };
+        let key = source_key(&context.passed, kind, (at, id.as_deref()));
         self.end_idle_items(context, Some(&key), true);
         context.passed.moved = false;
         let item = match self.held.get(&key) {
@@ -83,7 +104,8 @@ impl Items {
                 let item = again.unwrap_or_else(|| {
                     let (added, announced) = as_added(context, body.kind());
                     let sent = (id.as_deref(), announced.or(index));
-                    self.add(context, &body, sent, (added, announced))
+                    let members = self.unopened_members(&key);
+                    self.add(context, &body, sent, (added, announced), members)
                 });
                 self.hold(key, item);
                 item
@@ -126,6 +148,46 @@ impl Items {
             item.open.remove(&number);
         }
         self.mark_idle(item);
+    }
+
+    /// Removes and returns the members of an item that is being opened.
+    fn unopened_members(&mut self, key: &SourceItemKey) -> ItemMembers {
+        let members = self.unopened.get_mut(key).map(mem::take);
+        self.unopened.remove(key);
+        members.unwrap_or_default()
+    }
+
+    /// Stores the members of an item from the source that the encoder does not write itself.
+    pub(crate) fn keep_members(&mut self, context: &mut EncodeContext, sent: &SentItem<'_>) {
+        let members = ItemMembers::of(context, sent.kind, sent.item);
+        let kind = match sent.kind {
+            "message" => SourceItemKind::Message,
+            "reasoning" => SourceItemKind::Reasoning,
+            _ => return self.current = Some(members), // the events of a call follow
+        };
+        let raw = Raw {
+            text: sent.item,
+            kind: Kind::Object,
+        };
+        let id = member_of(raw, "id").and_then(string);
+        let id = id.as_deref();
+        let key = source_key(&context.passed, kind, (sent.index, id));
+        let known = self.held.get(&key).or_else(|| self.left.get(&key));
+        let known = known.or_else(|| id.and_then(|id| self.by_id.get(id)));
+        match known.copied().and_then(|item| self.all.get_mut(item)) {
+            Some(item) => item.members = members,
+            None => _ = self.unopened.insert(key, members),
+        }
+    }
+
+    /// Stores the members of the source's call that is being written, if the call's item was already opened.
+    pub(crate) fn keep_call_members(&mut self, position: usize) {
+        let item = self.item_of(position);
+        if let Some(item) = item.and_then(|item| self.all.get_mut(item))
+            && let Some(members) = self.current.take()
+        {
+            item.members = members;
+        }
     }
 
     fn hold(&mut self, key: SourceItemKey, item: usize) {
@@ -268,41 +330,51 @@ impl Items {
         let mut parts: Vec<&ItemContent> =
             parts.filter(|part| part.end == PartEnd::Closed).collect();
         parts.sort_by_key(|part| part.sub);
-        let list = |to: &mut Writer, of: fn(&Body) -> bool| {
+        let list = |to: &mut Writer, sent: &SentParts, of: fn(&Body) -> bool| {
             let mut mark = "";
-            for part in parts.iter().filter(|part| of(&part.body)) {
+            let mut others = sent.others.iter().peekable();
+            let written = parts.iter().filter(|part| of(&part.body)).enumerate();
+            for (place, part) in written {
+                while let Some((_, json)) = others.next_if(|(before, _)| *before <= place) {
+                    spliced(to.raw(mark), json);
+                    mark = ",";
+                }
                 to.raw(mark);
-                part.body.part(to, &part.text);
+                self.write_part(to, part);
+                mark = ",";
+            }
+            for (_, json) in others {
+                spliced(to.raw(mark), json);
                 mark = ",";
             }
         };
+        let (content, summary) = (&item.members.content, &item.members.summary);
+        let status = item.status.word();
         match &item.body {
             Body::Text(..) | Body::Refusal => {
                 to.raw("{\"type\":\"message\",\"id\":")
                     .text_or_null(item.id.as_deref());
-                to.raw(",\"status\":").string(item.status.word());
+                to.raw(",\"status\":").string(status);
                 to.raw(",\"role\":\"assistant\",\"content\":[");
-                list(to, |_| true);
-                to.raw("]}");
+                list(to, content, |_| true);
+                to.raw("]");
             }
             Body::Summary | Body::Reasoning => {
                 to.raw("{\"type\":\"reasoning\",\"id\":")
                     .text_or_null(item.id.as_deref());
                 to.raw(",\"summary\":[");
-                list(to, |body| *body == Body::Summary);
-                if item.has_content {
+                list(to, summary, |body| *body == Body::Summary);
+                if item.has_content || !content.others.is_empty() {
                     to.raw("],\"content\":[");
-                    list(to, |body| *body != Body::Summary);
+                    list(to, content, |body| *body != Body::Summary);
                 }
                 to.raw("]");
                 if let Some(encrypted) = &item.encrypted {
                     to.raw(",\"encrypted_content\":").string(encrypted);
                 }
-                to.raw(if item.status == Status::Incomplete {
-                    ",\"status\":\"incomplete\"}"
-                } else {
-                    "}"
-                });
+                if item.status == Status::Incomplete || item.members.has("status") {
+                    to.raw(",\"status\":").string(status);
+                }
             }
             Body::Call {
                 custom,
@@ -322,8 +394,14 @@ impl Items {
                 if let Some(part) = parts.first() {
                     to.raw(&part.text);
                 }
-                to.raw("\",\"status\":").string(item.status.word()).raw("}");
+                to.raw("\",\"status\":").string(status);
             }
         }
+        let mut written = vec!["status"];
+        if item.encrypted.is_some() {
+            written.push("encrypted_content");
+        }
+        join(to, &item.members.item, &written);
+        to.raw("}");
     }
 }

@@ -39,6 +39,8 @@ BEYOND = (
     "compaction",
     "of_tomorrow",
     "file_citation",
+    "output_hologram",
+    "acme:tool",
 )
 
 pytestmark = pytest.mark.skipif(not SCHEMAS.is_dir(), reason=f"no published schemas at {SCHEMAS}")

@@ -30,6 +30,7 @@ __all__ = [
     "OtherEvent",
     "ReasoningFacts",
     "SentItem",
+    "SentPart",
     "Unmodelled",
 ]
 
@@ -176,6 +177,19 @@ class SentItem:
 
 
 @dataclass(slots=True, frozen=True)
+class SentPart:
+    """A Responses content part of unknown type was opened or closed. The events that it causes follow, and end with
+    `ItemEnd`.
+    """
+
+    item_id: str | None
+    index: int | None  # output index
+    sub: int | None  # index of the part inside its item
+    part: str
+    closes: bool
+
+
+@dataclass(slots=True, frozen=True)
 class ItemEvent:
     """A Responses event that does not concern text or the arguments of an ordinary call. The events that it causes
     follow, and end with `ItemEnd`.
@@ -187,7 +201,7 @@ class ItemEvent:
 
 @dataclass(slots=True, frozen=True)
 class ItemEnd:
-    """All events of a Responses item or of an `ItemEvent` were reported."""
+    """All events of a Responses item, a `SentPart` or an `ItemEvent` were reported."""
 
 
 Unmodelled: TypeAlias = (
@@ -205,6 +219,7 @@ Unmodelled: TypeAlias = (
     | CandidatePart
     | ChunkMembers
     | SentItem
+    | SentPart
     | ItemEvent
     | ItemEnd
 )

@@ -28,7 +28,7 @@ from streamweld._pure.encode.common.encode_context import (
 )
 from streamweld._pure.encode.common.finish import Ending, ending_fault, fault_of
 from streamweld._pure.encode.common.id_mint import IdMint
-from streamweld._pure.model.unmodelled import BlockOpened, SentItem
+from streamweld._pure.model.unmodelled import BlockOpened, SentItem, SentPart
 from streamweld._pure.pipeline.after_error import AfterError, is_contentless
 from streamweld._pure.pipeline.parser import Parser
 from streamweld._pure.repair.chunk_type import with_chunk_type
@@ -658,7 +658,7 @@ class Repairer:
         if self._parser.out.refusal is None and isinstance(encoder, WritesUnmodelled):
             passed, is_kept = self._context.passed, not (self._rewriting or self._parser.out.misread)
             passed.payload = self._parser.out.payload
-            sent = content.index if isinstance(content, BlockOpened | SentItem) else None
+            sent = content.index if isinstance(content, BlockOpened | SentItem | SentPart) else None
             if self._parser.out.unopened:
                 self._write_opening(None)
             if sent is not None:

@@ -66,6 +66,8 @@ if TYPE_CHECKING:
 _REMEMBERED = 64  # maximum number of response members to compare between start and end
 _USUAL = "max_output_tokens"  # the reason that the status `incomplete` implies
 _ITEM_ADDED = "response.output_item.added"
+# Types of events whose items and content parts the decoder itself reports to the repair stage.
+_REPORTED = (_ITEM_ADDED, "response.content_part.added", "response.content_part.done")
 _NO_REASON = "failed"  # message of an error for which the upstream gave no reason
 _UNSUCCESSFUL = frozenset({"length", "content_filter", "error", "other"})
 # Beginnings of the types of events with arguments that an encoder writes.
@@ -209,7 +211,7 @@ class ResponsesDecoder:
         if not self.ended:
             reader.notes.report()
         if not known:
-            if reports and not is_reported and kind != _ITEM_ADDED:
+            if reports and not is_reported and kind not in _REPORTED:
                 self._report_event(payload, event)
             self._unknown(payload, event)
         if is_reported or (reports and not known):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from streamweld._pure.dialect.responses.spec_tables import ABSENT_IDS, TERMINALS
+from streamweld._pure.dialect.responses.spec_tables import ABSENT_IDS, CONTENT, TERMINALS
 from streamweld._pure.dialect.upstream_error import is_raised_by_clients
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.scanner import replace_lone_surrogates
@@ -76,6 +76,18 @@ def _part(part: object) -> AddedPart:
         return AddedPart(None, 0)
     annotations = part.get("annotations")
     return AddedPart(_word(part, "type"), len(annotations) if is_array(annotations) else 0)
+
+
+def _is_message_part(part: Mapping[str, Any]) -> bool:
+    """Return whether clients read a part of a message correctly. Clients keep a part of unknown type unchanged in the
+    list of parts, but they also do so with a text whose type is a name that only gateways use.
+    """
+    return part.get("type") in _MESSAGE_PARTS or _is_unmodelled(part)
+
+
+def _is_unmodelled(part: Mapping[str, Any]) -> bool:
+    kind = part.get("type")
+    return isinstance(kind, str) and kind not in CONTENT
 
 
 def _is_changed(known: AddedItem, item: AddedItem) -> bool:
@@ -197,7 +209,7 @@ class Readers:
             content = item.get("content")
             if not is_array(content):
                 self._out.mark_misread("no_text")
-            elif not all(is_object(part) and part.get("type") in _MESSAGE_PARTS for part in content):
+            elif not all(is_object(part) and _is_message_part(part) for part in content):
                 self._out.mark_misread("other_kind")
 
     def _check_arguments(self, call: Mapping[str, Any]) -> None:
@@ -286,10 +298,13 @@ class Readers:
         part = event.get("part")
         if not is_object(part) or verb not in ("added", "done"):
             return
-        item = self._item(event, "reasoning" if part.get("type") == "reasoning_text" else "message")
+        index = _index(event, "output_index")
+        known = self._items.get(index) if index is not None and _is_unmodelled(part) else None
+        is_reasoning = part.get("type") == "reasoning_text" or (known is not None and known.kind == "reasoning")
+        item = self._item(event, "reasoning" if is_reasoning else "message")
         if item is None:
             return
-        if item.kind == "message" and part.get("type") not in _MESSAGE_PARTS:
+        if item.kind == "message" and not _is_message_part(part):
             self._out.mark_misread("other_kind")
         adds = verb == "added"
         position = self._position(event, "content_index", len(item.parts), adds=adds)

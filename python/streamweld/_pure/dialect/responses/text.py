@@ -13,6 +13,7 @@ from streamweld._pure.dialect.responses.spec_tables import CONTENT, PART_FIELDS,
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object
 from streamweld._pure.model.delta import Address, ListedPart
+from streamweld._pure.model.unmodelled import SentPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -120,6 +121,9 @@ class TextReader:
         if text_kind is None:
             if not closes:
                 self._indexes.skip(sent)
+            if reader.out.on_unmodelled is not None:
+                raw = reader.payload.raw("part") or "{}"
+                reader.out.keep(SentPart(sent.item_id, sent.index, sent.sub, raw, closes))
             return False
         address = self._with_position(sent, reader, text_kind, "close" if closes else "open")
         text = reader.text(part, ("part",), member)

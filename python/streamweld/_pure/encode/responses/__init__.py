@@ -37,7 +37,7 @@ from streamweld._pure.encode.responses.items import (
 from streamweld._pure.encode.responses.resource import Resource, usage_json
 from streamweld._pure.encode.responses.sent_items import SentItems, is_written
 from streamweld._pure.json.scanner import Payload, replace_lone_surrogates
-from streamweld._pure.model.unmodelled import Annotated, ItemEnd, ItemEvent, SentItem
+from streamweld._pure.model.unmodelled import Annotated, ItemEnd, ItemEvent, SentItem, SentPart
 from streamweld.events import (
     File,
     Finished,
@@ -124,12 +124,14 @@ class Responses:
         self._finished: Finished | None = None
         self._called = False  # a complete call was written
         self._unfinished: list[tuple[int, str]] = []  # part numbers of incomplete calls, each with its reason
-        self._sent_items = SentItems(context, self._wire, self._begin_copied, self._index_of)
+        self._sent_items = SentItems(context, self._wire, self._begin_copied, self._find)
         self._content = _Content.EVENTS
         self._copied_parts: set[int] = set()  # parts of items that are copied
         self._by_id: dict[str, Holder | CallItem] = {}  # items that are written from events, by id
+        self._by_index: dict[int, Holder | CallItem] = {}  # the last of them that the source opened at each index
         self._unopened: dict[Key, ItemMembers] = {}  # members of the source's items that no event has opened yet
         self._current: ItemMembers | None = None  # members of the source's item whose events are being written
+        self._filled: Holder | None = None  # the item with parts of unknown types whose events are being written
         self._take: Mapping[type[Any], Callable[[Any], None]] = {
             TextStarted: self._text_started,
             TextDelta: self._delta,
@@ -188,6 +190,9 @@ class Responses:
                     self._sent_items.copy_item(content)
                 else:
                     self._keep_members(content)
+            case SentPart():
+                self._content = _Content.COPIED
+                self._copy_part(content)
             case ItemEvent():
                 self._content = _Content.COPIED
                 if self._resource is None:
@@ -196,6 +201,7 @@ class Responses:
                     self._end_idle_items()
                     self._sent_items.copy_event(content)
             case ItemEnd():
+                self._end_parts()
                 self._content, self._current = _Content.EVENTS, None
             case Annotated():
                 item = self._items.get(content.part)
@@ -424,13 +430,21 @@ class Responses:
         self._end_idle_items()
         return self._take_index(self._context.passed.index)
 
-    def _index_of(self, item_id: str) -> int | None:
-        item = self._by_id.get(item_id)
-        return None if item is None else item.index
+    def _find(self, item_id: str | None, index: int | None) -> Holder | CallItem | None:
+        """Return the item with this id, or the last item that the source opened at this index."""
+        by_id = None if item_id is None else self._by_id.get(item_id)
+        return by_id if by_id is not None or index is None else self._by_index.get(index)
+
+    def _record(self, item: Holder | CallItem, identity: str | None, at: int | None) -> None:
+        """Store an item, so that the events that are copied find it."""
+        if identity is not None:
+            self._by_id[identity] = item
+        if at is not None:
+            self._by_index[at] = item
 
     def _keep_members(self, sent: SentItem) -> None:
         """Store the members of an item from the source that the encoder does not write itself."""
-        members = read_members(self._context, sent.kind, sent.item)
+        members = read_members(self._context, sent.kind, sent.item, is_done=sent.place != "added")
         if sent.kind not in ("message", "reasoning"):
             self._current = members  # the events of a call follow
             return
@@ -439,8 +453,49 @@ class Responses:
         item = self._holders.get(key) or self._left.get(key) or (None if item_id is None else self._by_id.get(item_id))
         if item is None:
             self._unopened[key] = members
-        else:
-            item.members = members
+            if members.content.others:
+                self._filled = self._own_holder(self._content_shape(sent.kind), sent.index, item_id)
+        elif isinstance(item, Holder):
+            item.take_members(members)
+            self._filled = item
+
+    def _end_parts(self) -> None:
+        """Write the parts of unknown types that the source's item has, after its other parts."""
+        holder, self._filled = self._filled, None
+        if holder is None:
+            return
+        if self._holders.get(holder.key) is not holder:
+            if holder.lacks_others():
+                self._context.losses.note("unknown")
+            return
+        if holder.members.is_done:
+            holder.close_others()
+        holder.write_others(before_text=False)
+        if holder.members.is_done and not holder.open:
+            self._idle[holder.key] = holder
+            if not holder.numbers:
+                # No part tells whether the event that ends the item passes through.
+                self._end_idle_items()
+
+    def _copy_part(self, sent: SentPart) -> None:
+        """Write an event that opens or closes a part of unknown type. The part is not written if its item was not
+        opened or has ended.
+        """
+        passed = self._context.passed
+        for kind in ("message", "reasoning"):
+            key = _key(kind, sent.index, sent.item_id, self._added(kind, sent.index, sent.item_id))
+            if key in self._holders or key in self._unopened or (passed.index is not None and key in self._left):
+                holder = self._own_holder(self._content_shape(kind), sent.index, sent.item_id)
+                write = holder.close_other if sent.closes else holder.open_other
+                is_kept = passed.keeps(len(sent.part.encode()))
+                if not is_kept:
+                    self._context.losses.note("metadata")
+                write(sent.sub, sent.part, is_kept=is_kept)
+                return
+        self._context.losses.note("unknown")
+
+    def _content_shape(self, kind: str) -> Shape:
+        return TEXT if kind == "message" else self._reasoning_shape("raw")
 
     def _take_current(self) -> ItemMembers:
         """Return the members of the source's item whose events are being written."""
@@ -464,10 +519,28 @@ class Responses:
     def _own_part(self, part: int, shape: Shape) -> None:
         """Open a part inside its item, with the ids and the index from the source."""
         passed = self._context.passed
-        item_id = passed.item_id
+        holder = self._own_holder(shape, passed.at, passed.item_id)
+        self._idle.pop(holder.key, None)
+        self._holder_of[part] = holder
+        holder.open.add(part)
+        holder.numbers.add(part)
+        self._index[part] = holder.index
+        if passed.sub is None and shape.holder is not None:
+            self._bare[part] = holder  # an item without a part; its metadata is written when the item ends
+        else:
+            holder.write_others(before_text=True)
+            # Clients append parts to an item, so the source's index is valid only as long as the source's events pass
+            # through.
+            sub = holder.free_sub(shape, None if passed.index is None else passed.sub)
+            passed.moved = passed.moved or passed.sub not in (None, sub)
+            self._items[part] = TextItem(holder, shape, sub)
+
+    def _own_holder(self, shape: Shape, at: int | None, item_id: str | None) -> Holder:
+        """Return the source's item with this index or id. Open or resume the item if necessary."""
+        passed = self._context.passed
         kind = "message" if shape.holder is None else "reasoning"
-        sent = self._added(kind, passed.at, item_id)
-        key = _key(kind, passed.at, item_id, sent)
+        sent = self._added(kind, at, item_id)
+        key = _key(kind, at, item_id, sent)
         self._end_idle_items(but=key)
         holder = self._holders.get(key)
         if holder is None and passed.index is not None and key in self._left:
@@ -479,28 +552,15 @@ class Responses:
             self._begin_item(holder, key)
             del self._output[holder.index]
         if holder is None:
-            known, is_announced = self._as_added(sent)
+            known, is_announced = self._as_added(sent, at)
             identity = known.id if known else item_id or self._context.mint.new("msg" if shape.holder is None else "rs")
-            index = self._new_index(part, passed.at if is_announced else passed.index)
-            announced = is_announced and index == passed.at
+            index = self._take_index(at if is_announced else passed.index)
+            announced = is_announced and index == at
             members = self._unopened.pop(key, None) or ItemMembers()
             holder = Holder(self._wire, shape, identity, index, members, announced=announced)
-            if identity is not None:
-                self._by_id[identity] = holder
+            self._record(holder, identity, at)
             self._begin_item(holder, key)
-        self._idle.pop(key, None)
-        self._holder_of[part] = holder
-        holder.open.add(part)
-        holder.numbers.add(part)
-        self._index[part] = holder.index
-        if passed.sub is None and shape.holder is not None:
-            self._bare[part] = holder  # an item without a part; its metadata is written when the item ends
-        else:
-            # Clients append parts to an item, so the source's index is valid only as long as the source's events pass
-            # through.
-            sub = holder.free_sub(shape, None if passed.index is None else passed.sub)
-            passed.moved = passed.moved or passed.sub not in (None, sub)
-            self._items[part] = TextItem(holder, shape, sub)
+        return holder
 
     def _added(self, kind: str, at: int | None, item_id: str | None) -> AddedItem | None:
         """Return the item of the given kind that the source opened at this index, or None.
@@ -517,14 +577,14 @@ class Responses:
             item = item.earlier
         return last
 
-    def _as_added(self, known: AddedItem | None) -> tuple[AddedItem | None, bool]:
+    def _as_added(self, known: AddedItem | None, at: int | None) -> tuple[AddedItem | None, bool]:
         """Return two values: the item, or None if its id is not kept, and whether the item's opening event passed
         through.
         """
         passed = self._context.passed
         if known is None:
             return None, False
-        has_passed = passed.at in passed.announced and known.before == 0
+        has_passed = at in passed.announced and known.before == 0
         is_kept = has_passed or passed.index is not None or known.before > 0
         return (known if is_kept else None), has_passed
 
@@ -658,11 +718,12 @@ class Responses:
         shape = CUSTOM if custom else CALL
         identity = event.item_id if self._context.passed.own else None
         passed = self._context.passed
-        known = None if sent is None else self._as_added(self._added(shape.type, passed.at, passed.item_id))[0]
+        known = (
+            None if sent is None else self._as_added(self._added(shape.type, passed.at, passed.item_id), passed.at)[0]
+        )
         identity = known.id if known else identity or self._context.mint.new("fc")
         item = CallItem(self._wire, shape, identity, self._new_index(part, sent), names, self._take_current())
-        if identity is not None:
-            self._by_id[identity] = item
+        self._record(item, identity, passed.at)
         self._items[part] = item
         return item
 

@@ -24,6 +24,8 @@ class Copied:
     """An item that is written as it was sent."""
 
     index: int
+    kind: str
+    identity: str  # the id that clients received, which the encoder mints if the item was sent without one
     json: str | None = None  # the item as it was last sent; None if there is no room to store it
     is_done: bool = False
 
@@ -59,15 +61,16 @@ def object_members(text: str) -> Raw:
     return {replace_lone_surrogates(name): raw for name, raw in ordered_members(text).items()}
 
 
-def with_values(text: str, values: Mapping[str, str]) -> str:
+def with_values(text: str, values: Mapping[str, str], *, without: str | None = None) -> str:
     """Return an object as it was sent, without whitespace between its tokens, and with this JSON in place of the values
-    of its own members. No member is added, except a type, which becomes the first member.
+    of its own members. Missing members are added: a type becomes the first member, others follow the sent members.
+    The member `without` is left out.
     """
     sent = object_members(text)
     if "type" in values:
         sent = {"type": "", **sent}
-    members = [f"{quoted(name)}:{values[name] if name in values else spliced(raw)}" for name, raw in sent.items()]
-    return "{" + ",".join(members) + "}"
+    written = {name: values[name] if name in values else spliced(raw) for name, raw in sent.items() if name != without}
+    return "{" + ",".join([f"{quoted(name)}:{raw}" for name, raw in {**written, **values}.items()]) + "}"
 
 
 def with_status(item: str, status: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from streamweld._json import loads_raw
-from streamweld._pure.dialect.responses.spec_tables import OTHER_ARGUMENTS
+from streamweld._pure.dialect.responses.spec_tables import CONTENT, OTHER_ARGUMENTS
 from streamweld._pure.encode.common.extra_members import size
 from streamweld._pure.encode.responses.copied_items import object_members
 from streamweld._pure.json.scanner import Payload
@@ -39,7 +39,7 @@ class SentParts:
 
     # The type and the unknown members of each part that the encoder writes.
     written: list[tuple[str, Raw]] = field(default_factory=list[tuple[str, "Raw"]])
-    # The JSON of the parts of other types, each with the number of written parts before it.
+    # The JSON of the parts of other types, each with the number of written parts before it. Only `content` has any.
     others: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
 
     def members(self, place: int, kind: str) -> Raw:
@@ -61,9 +61,10 @@ class ItemMembers:
     item: Raw = field(default_factory=dict[str, str])
     content: SentParts = field(default_factory=SentParts)
     summary: SentParts = field(default_factory=SentParts)
+    is_done: bool = False  # the item is complete, so that its parts are
 
 
-def read_members(context: EncodeContext, kind: str, item: str) -> ItemMembers:
+def read_members(context: EncodeContext, kind: str, item: str, *, is_done: bool) -> ItemMembers:
     """Return the members of an item of type `kind`. If there is no room to store them, record a loss."""
     whole = object_members(item)
     members = _others(whole, _OF_ITEM[kind])
@@ -72,31 +73,41 @@ def read_members(context: EncodeContext, kind: str, item: str) -> ItemMembers:
         members = _others(members, frozenset(OTHER_ARGUMENTS))
     if kind == "reasoning" and _string(whole, "encrypted_content"):
         del members["encrypted_content"]  # an event contains it
-    found = ItemMembers(members, _parts(whole, "content"), _parts(whole, "summary"))
+    found = ItemMembers(members, _parts(whole, kind, "content"), _parts(whole, kind, "summary"), is_done)
     if not context.passed.keeps(size(members) + found.content.size() + found.summary.size()):
         context.losses.note("metadata")
-        return ItemMembers()
+        return ItemMembers(is_done=is_done)
     return found
 
 
-def _parts(item: Raw, name: str) -> SentParts:
-    """Return the parts in a list of an item.
+def _parts(item: Raw, kind: str, name: str) -> SentParts:
+    """Return the parts in a list of an item of type `kind`.
 
     Return no members if all parts have none, and no other parts if all have a type that the encoder writes.
     """
     found = SentParts()
     for raw in Payload(item.get(name, "null"), None).elements():
-        if not raw.startswith("{"):
-            continue
-        part = object_members(raw)
-        kind = _string(part, "type")
-        if kind not in _TEXTS:
+        part = object_members(raw) if raw.startswith("{") else {}
+        sent = part.get("type", "null")
+        text_kind = _text_kind(kind, name, loads_raw(sent) if sent.startswith('"') else None)
+        if text_kind is None:
             found.others.append((len(found.written), raw))
-        elif _string(part, _TEXTS[kind]):  # the encoder writes no part without text
-            found.written.append((kind, _others(part, _OF_PART)))
+        elif raw.startswith('"') or _string(part, _TEXTS[text_kind]):  # the encoder writes no part without text
+            found.written.append((text_kind, _others(part, _OF_PART)))
     if not any(members for _, members in found.written):
         found.written.clear()
     return found
+
+
+def _text_kind(kind: str, name: str, sent: str | None) -> str | None:
+    """Return the type that the encoder writes for a part of the type `sent`, or None if it does not write the part."""
+    if name == "summary":
+        return "summary_text"
+    if sent is not None and sent not in CONTENT:
+        return None
+    if kind == "reasoning":
+        return "reasoning_text"
+    return "refusal" if sent == "refusal" else "output_text"
 
 
 def _others(members: Raw, known: AbstractSet[str]) -> Raw:

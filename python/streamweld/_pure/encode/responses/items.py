@@ -88,11 +88,26 @@ class ClosedPart:
         return f"{self.json}{members_text(sent.members(self.place, self.kind))}}}"
 
 
+@dataclass(slots=True)
+class OtherPart:
+    """A part of a type that the encoder does not write from events."""
+
+    sub: int
+    json: str | None  # the part as it was sent last; None if there is no room to store it
+
+    def whole(self, _: SentParts) -> str:
+        """Return the JSON of the part."""
+        return spliced(self.json or "null")
+
+
 class Holder:
     """A message or reasoning item, and its parts."""
 
     __slots__ = (
         "_next",
+        "_open_others",
+        "_others",
+        "_texts",
         "at",
         "encrypted",
         "ended",
@@ -138,8 +153,11 @@ class Holder:
         self.is_message = shape.holder is None
         self.encrypted: str | None = None
         # The parts by member and index. An open or retracted part is None.
-        self.parts: dict[str, dict[int, ClosedPart | None]] = {shape.holder or "content": {}}
+        self.parts: dict[str, dict[int, ClosedPart | OtherPart | None]] = {shape.holder or "content": {}}
         self._next: dict[str, int] = {}  # for each index member, one more than the highest part index
+        self._texts: dict[str, int] = {}  # for each index member, the number of parts written from events
+        self._others: list[OtherPart] = []  # the other parts in `content`, in order
+        self._open_others: dict[int, OtherPart] = {}  # the open ones of them, by the source's index
         if not announced:
             wire.event("response.output_item.added", f'{self.at},"item":{self._item("in_progress")}')
 
@@ -151,13 +169,83 @@ class Holder:
         return sent if sent is not None and sent not in self.parts.get(member, ()) else self._next.get(member, 0)
 
     def add_part(self, shape: Shape, sub: int) -> int:
-        """Add an open part, and return the number of earlier parts in the same list."""
+        """Add an open part, and return the number of earlier parts in the same list that are written from events."""
         member = shape.holder or "content"
-        parts = self.parts.setdefault(member, {})
-        place = len(parts)
-        parts[sub] = None
-        self._next[member] = max(sub + 1, self._next.get(member, 0))
+        place = self._texts.get(member, 0)
+        self._texts[member] = place + 1
+        self._add(member, sub, None)
         return place
+
+    def _add(self, member: str, sub: int, part: OtherPart | None) -> None:
+        self.parts.setdefault(member, {})[sub] = part
+        self._next[member] = max(sub + 1, self._next.get(member, 0))
+
+    def take_members(self, members: ItemMembers) -> None:
+        """Take the members of the source's item. Its parts that are known already may have changed."""
+        self.members = members
+        for part, (_, raw) in zip(self._others, members.content.others, strict=False):
+            if part.json is not None:
+                part.json = raw
+
+    def open_other(self, sub: int | None, raw: str, *, is_kept: bool) -> int:
+        """Open a part that was sent with the index `sub`, and return its index. `is_kept` is false if there is no room
+        to store the part.
+        """
+        made = OtherPart(self._next.get("content", 0), raw if is_kept else None)
+        key = made.sub if sub is None else sub
+        self._close_at(key)
+        self._others.append(made)
+        self._open_others[key] = made
+        self._add("content", made.sub, made if is_kept else None)
+        self._part_event("added", made.sub, raw)
+        return made.sub
+
+    def close_other(self, sub: int | None, raw: str, *, is_kept: bool) -> None:
+        """Close the open part that was sent with the index `sub`. If there is none, close the only open part, or a new
+        part.
+        """
+        if sub not in self._open_others:
+            only = next(iter(self._open_others)) if len(self._open_others) == 1 else None
+            sub = self.open_other(None, raw, is_kept=is_kept) if only is None else only
+        part = self._open_others.pop(sub)
+        if part.json is not None:
+            part.json = raw if is_kept else None
+            self.parts["content"][part.sub] = part if is_kept else None
+        self._part_event("done", part.sub, raw)
+
+    def write_others(self, *, before_text: bool) -> None:
+        """Write the parts of the source's item that the encoder does not write from events, if they are new.
+        `before_text` is true if only those are written that precede the next text.
+        """
+        texts, known = self._texts.get("content", 0), self.members.content.others
+        while len(self._others) < len(known):
+            place, raw = known[len(self._others)]
+            if before_text and place > texts:
+                break
+            sub = self.open_other(None, raw, is_kept=True)
+            if self.members.is_done:
+                self._close_at(sub)
+
+    def lacks_others(self) -> bool:
+        """Return True if the source's item has parts that the encoder neither writes from events nor has written."""
+        return len(self._others) < len(self.members.content.others)
+
+    def close_others(self) -> None:
+        """Close the open parts that are not written from events."""
+        for sub in list(self._open_others):
+            self._close_at(sub)
+
+    def _close_at(self, sub: int) -> None:
+        """Close the part that was sent with the index `sub`, if it is open and stored."""
+        part = self._open_others.get(sub)
+        if part is not None and part.json is not None:
+            self.close_other(sub, part.json, is_kept=True)
+        else:
+            self._open_others.pop(sub, None)
+
+    def _part_event(self, verb: str, sub: int, raw: str) -> None:
+        fields = f'"item_id":{self.identity},{self.at},"content_index":{sub},"part":{spliced(raw)}'
+        self.wire.event(f"response.content_part.{verb}", fields)
 
     def sent_parts(self, shape: Shape) -> SentParts:
         """Return the unknown members of the parts in the list that contains parts of this shape."""
@@ -169,6 +257,7 @@ class Holder:
         The JSON is created on demand, because the item may have many parts and may still continue.
         """
         self.status = status
+        self.close_others()
         if not self.resumed:
             self.done()
         return lambda: self._item(status)
@@ -184,7 +273,7 @@ class Holder:
         if self.is_message:
             head = f'"type":"message","id":{self.identity},"status":"{status}"'
             return f'{{{head},"role":"assistant","content":[{content}]{members_text(sent.item)}}}'
-        tail = f',"content":[{content}]' if "content" in self.parts or sent.content.others else ""
+        tail = f',"content":[{content}]' if "content" in self.parts else ""
         written = {"status"}
         if self.encrypted is not None:
             tail += f',"encrypted_content":{quoted(self.encrypted)}'
@@ -197,17 +286,13 @@ class Holder:
         return f'{{"type":"reasoning","id":{self.identity},"summary":[{summary}]{tail}}}'
 
     def _list(self, member: str, sent: SentParts) -> str:
-        """Return the closed parts of a list, and the source's parts of other types at their places."""
-        others = list(sent.others)
-        parts: list[str] = []
-        closed = [part for _, part in sorted(self.parts.get(member, {}).items()) if part is not None]
-        taken = 0
-        for place, part in enumerate(closed):
-            while taken < len(others) and others[taken][0] <= place:
-                parts.append(spliced(others[taken][1]))
-                taken += 1
-            parts.append(part.whole(sent))
-        return ",".join(parts + [spliced(raw) for _, raw in others[taken:]])
+        """Return the closed parts of a list."""
+        closed = [part for _, part in sorted(self.parts.get(member, {}).items(), key=_index) if part is not None]
+        return ",".join([part.whole(sent) for part in closed])
+
+
+def _index(entry: tuple[int, object]) -> int:
+    return entry[0]
 
 
 class TextItem:
@@ -325,6 +410,7 @@ class CallItem:
         "call_id",
         "corrected",
         "custom",
+        "identity",
         "index",
         "members",
         "name",
@@ -346,7 +432,7 @@ class CallItem:
         """
         self.index = index
         self.members = members
-        item_id = "null" if identity is None else quoted(identity)
+        item_id = self.identity = "null" if identity is None else quoted(identity)
         self._wire = wire
         self._shape = shape
         self.call_id = names["call_id"]

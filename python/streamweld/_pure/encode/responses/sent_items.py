@@ -1,8 +1,7 @@
 """Writes items from a source in the same dialect as they were sent, if their type is not one that the encoder writes
 itself.
 
-The events of such an item are copied. Only their sequence numbers and, if another item has the item's index, their
-output indexes are replaced.
+The events of such an item are copied. Only their sequence numbers and the members that address the item are replaced.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamweld._json import loads_raw
+from streamweld._pure.dialect.upstream_error import is_blank_error
 from streamweld._pure.encode.common.writer import quoted, spliced
 from streamweld._pure.encode.responses.copied_items import (
     Copied,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld._pure.encode.responses.copied_items import Name
-    from streamweld._pure.encode.responses.items import Wire
+    from streamweld._pure.encode.responses.items import CallItem, Holder, Wire
     from streamweld._pure.json.members import Raw
     from streamweld._pure.model.unmodelled import ItemEvent, SentItem
 
@@ -44,22 +44,22 @@ def is_written(kind: str) -> bool:
 class SentItems:
     """Writes the items of one response that are copied from the source, and the events about them."""
 
-    __slots__ = ("_begin", "_context", "_index_of", "_wire", "copied")
+    __slots__ = ("_begin", "_context", "_find", "_wire", "copied")
 
     def __init__(
         self,
         context: EncodeContext,
         wire: Wire,
         begin: Callable[[], int],
-        index_of: Callable[[str], int | None],
+        find: Callable[[str | None, int | None], Holder | CallItem | None],
     ) -> None:
-        """Create the writer. `begin` returns the index of a new item. `index_of` returns the index of the item with an
-        id, if the encoder writes that item from events.
+        """Create the writer. `begin` returns the index of a new item. `find` returns the item that the encoder writes
+        from events and that has an id, or that the source opened at an index.
         """
         self._context = context
         self._wire = wire
         self._begin = begin
-        self._index_of = index_of
+        self._find = find
         self.copied = CopiedItems()
 
     def copy_item(self, sent: SentItem) -> None:
@@ -77,62 +77,88 @@ class SentItems:
         else:
             self._context.losses.note("unknown")
             return
-        known = self.copied.by_name.get(name)
-        item = known or self._open(sent, name, item_id)
+        known = self.copied.by_name.get(name) or self._open_at(sent)
+        item = known or self._open(sent, item_id)
+        self.copied.by_name[name] = item
+        if item_id is not None:
+            self.copied.by_id[item_id] = item
+        # Clients compare the id with the one that they received first.
+        named = sent.item if item_id == item.identity else with_values(sent.item, {"id": quoted(item.identity)})
+        if known is None and sent.place != "added":
+            announced = with_status(named, '"in_progress"')
+            self._wire.event("response.output_item.added", f'"output_index":{item.index},"item":{announced}')
         is_over = item.is_done
         item.is_done = item.is_done or sent.place != "added"
         if known is None or sent.place != "added":
-            self._keep(item, sent)
+            self._keep(item, named, sent)
         if (sent.place == "added" and known is None) or (sent.place == "done" and not is_over):
-            self._copy(f"response.output_item.{sent.place}", sent.payload, item.index)
+            values = {"output_index": str(item.index)}
+            if named is not sent.item:
+                values["item"] = named
+            self._copy(f"response.output_item.{sent.place}", sent.payload, values)
         elif sent.place == "output" and not is_over:
-            self._wire.event("response.output_item.done", f'"output_index":{item.index},"item":{spliced(sent.item)}')
+            self._wire.event("response.output_item.done", f'"output_index":{item.index},"item":{spliced(named)}')
 
     def copy_event(self, sent: ItemEvent) -> None:
         """Copy an event that the encoder does not write itself.
 
-        An event whose name is not printable ASCII is not written, because its name could contain a line end.
+        An event of an item that was never opened is not written, because clients could not find the item. An event
+        whose name is not printable ASCII is not written, because its name could contain a line end.
         """
         members = object_members(sent.payload)
         name = _word(members, "type") or sent.event or ""
-        if not (name.isascii() and (name.isprintable())):
+        item_id = _word(members, "item_id")
+        index = integer(loads_raw(members.get("output_index", "null")))
+        values: dict[str, str] = {}
+        if item_id is not None or index is not None:
+            values = self._address(item_id, index)
+        is_unknown = not values and (item_id is not None or index is not None)
+        if is_unknown or not (name.isascii() and (name.isprintable())):
             self._context.losses.note("unknown")
             return
-        index = integer(loads_raw(members.get("output_index", "null")))
-        by_id = _string(members, "item_id")
-        item = None if by_id is None else self.copied.by_id.get(by_id)
-        written = None if by_id is None or item is not None else self._index_of(by_id)
-        if item is None and written is None and index is not None:
-            item = self.copied.by_index.get(index)
-        if item is not None:
-            written = item.index
-        self._copy(name, sent.payload, written if written is not None else index or 0)
+        self._copy(name, sent.payload, values)
 
-    def _open(self, sent: SentItem, name: Name, item_id: str | None) -> Copied:
-        item = Copied(self._begin())
+    def _address(self, item_id: str | None, index: int | None) -> dict[str, str]:
+        """Return the members that address the item with an id, or the item that the source opened at an index. Return
+        no members if there is no such item.
+        """
+        copied = None if item_id is None else self.copied.by_id.get(item_id)
+        written = None if copied is not None or item_id is None else self._find(item_id, None)
+        if copied is None and written is None and index is not None:
+            copied = self.copied.by_index.get(index)
+            written = None if copied is not None else self._find(None, index)
+        if copied is not None:
+            return {"output_index": str(copied.index), "item_id": quoted(copied.identity)}
+        if written is None:
+            return {}
+        known = {} if written.identity == "null" else {"item_id": written.identity}
+        return {"output_index": str(written.index), **known}
+
+    def _open_at(self, sent: SentItem) -> Copied | None:
+        """Return the open item that an item ends although the item has another id."""
+        item = None if sent.index is None or sent.place == "added" else self.copied.by_index.get(sent.index)
+        return item if item is not None and item.kind == sent.kind and not item.is_done else None
+
+    def _open(self, sent: SentItem, item_id: str | None) -> Copied:
+        item = Copied(self._begin(), sent.kind, item_id or self._context.mint.new("item"))
         self.copied.all.append(item)
-        self.copied.by_name[name] = item
-        if item_id is not None:
-            self.copied.by_id[item_id] = item
+        self.copied.by_id[item.identity] = item
         if sent.index is not None:
             self.copied.by_index[sent.index] = item
-        if sent.place != "added":
-            announced = with_status(sent.item, '"in_progress"')
-            self._wire.event("response.output_item.added", f'"output_index":{item.index},"item":{announced}')
         return item
 
-    def _keep(self, item: Copied, sent: SentItem) -> None:
+    def _keep(self, item: Copied, named: str, sent: SentItem) -> None:
         """Store the item. The output of the response object is always stored, because it is as large as one payload."""
-        more = _size(sent.item) - (0 if item.json is None else _size(item.json))
+        more = _size(named) - (0 if item.json is None else _size(item.json))
         is_kept = sent.place == "output" or self._context.passed.keeps(max(more, 0))
-        item.json = sent.item if is_kept else None
+        item.json = named if is_kept else None
 
-    def _copy(self, name: str, payload: str, index: int) -> None:
-        """Write an event as it was sent, with the next sequence number and the given output index.
+    def _copy(self, name: str, payload: str, values: dict[str, str]) -> None:
+        """Write an event as it was sent, with the next sequence number and the given values.
 
-        If only the event's name tells its type, clients need the type in the payload as well.
+        If only the event's name tells its type, clients need the type in the payload as well. Clients disagree about a
+        blank `error`, so it is left out.
         """
-        values = {"output_index": str(index)}
         passed = self._context.passed
         members = object_members(payload)
         if name and _word(members, "type") is None:
@@ -140,7 +166,9 @@ class SentItems:
         if passed.sequence is not None and "sequence_number" in members:
             values["sequence_number"] = str(passed.sequence)
             passed.sequence += 1
-        self._context.frames.named_later(name, lambda: with_values(payload, values))
+        is_blank = "error" in members and is_blank_error(loads_raw(members["error"]))
+        without = "error" if is_blank else None
+        self._context.frames.named_later(name, lambda: with_values(payload, values, without=without))
 
 
 def _word(members: Raw, name: str) -> str | None:

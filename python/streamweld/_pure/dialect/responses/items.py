@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.responses.calls import call_type, open_call, read_call
 from streamweld._pure.dialect.responses.spec_tables import (
-    CONTENT,
     ITEM_FIELDS,
     RESPONSE_EVENTS,
     RESULT_MEMBERS,
     RESULTS,
+    is_unmodelled_part,
 )
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object, compact
@@ -233,7 +233,7 @@ class ItemReader:
         if not is_array(content):
             return
         for position, part in enumerate(content):
-            if is_object(part) and isinstance(part.get("type"), str) and part["type"] not in CONTENT:
+            if is_unmodelled_part(part):
                 raw = reader.payload.raw(*path, "content", position) or ""
                 if self._is_new("part", "", raw):
                     self._assembler.unknown(None, raw.encode())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from streamweld._pure.dialect.responses.spec_tables import ABSENT_IDS, CONTENT, TERMINALS
+from streamweld._pure.dialect.responses.spec_tables import ABSENT_IDS, TERMINALS, is_unmodelled_part
 from streamweld._pure.dialect.upstream_error import is_raised_by_clients
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.scanner import replace_lone_surrogates
@@ -82,12 +82,7 @@ def _is_message_part(part: Mapping[str, Any]) -> bool:
     """Return whether clients read a part of a message correctly. Clients keep a part of unknown type unchanged in the
     list of parts, but they also do so with a text whose type is a name that only gateways use.
     """
-    return part.get("type") in _MESSAGE_PARTS or _is_unmodelled(part)
-
-
-def _is_unmodelled(part: Mapping[str, Any]) -> bool:
-    kind = part.get("type")
-    return isinstance(kind, str) and kind not in CONTENT
+    return part.get("type") in _MESSAGE_PARTS or is_unmodelled_part(part)
 
 
 def _is_changed(known: AddedItem, item: AddedItem) -> bool:
@@ -299,7 +294,7 @@ class Readers:
         if not is_object(part) or verb not in ("added", "done"):
             return
         index = _index(event, "output_index")
-        known = self._items.get(index) if index is not None and _is_unmodelled(part) else None
+        known = self._items.get(index) if index is not None and is_unmodelled_part(part) else None
         is_reasoning = part.get("type") == "reasoning_text" or (known is not None and known.kind == "reasoning")
         item = self._item(event, "reasoning" if is_reasoning else "message")
         if item is None:

@@ -33,13 +33,11 @@ class Copied:
 class CopiedItems:
     """The items of one response that are written as they were sent."""
 
-    __slots__ = ("all", "by_id", "by_index", "by_name")
+    __slots__ = ("all", "by_name")
 
     def __init__(self) -> None:
         self.all: list[Copied] = []
         self.by_name: dict[Name, Copied] = {}
-        self.by_id: dict[str, Copied] = {}
-        self.by_index: dict[int, Copied] = {}  # the last item that was opened at each index in the source
 
     def listed(self) -> dict[int, str]:
         """Return the JSON of each stored item, by index. An item that has not ended gets the status `incomplete`."""

@@ -217,6 +217,7 @@ impl Answer for Message {
             | Unmodelled::OtherEvent { .. }
             | Unmodelled::Item(_)
             | Unmodelled::ItemEvent { .. }
+            | Unmodelled::ContentPart(_)
             | Unmodelled::ItemEnd
             | Unmodelled::Part { .. }
             | Unmodelled::ChunkMembers { .. } => {}

@@ -14,7 +14,11 @@ use crate::encode::responses::body::Body;
 use crate::encode::responses::body::LOGPROBS;
 use crate::encode::responses::copied_items::CopiedItems;
 use crate::encode::responses::item_members::ItemMembers;
+use crate::encode::responses::item_members::OtherParts;
 use crate::encode::responses::item_members::SentParts;
+use crate::encode::responses::sent_items::KnownItem;
+use crate::encode::responses::sent_items::KnownItems;
+use crate::encode::responses::source_items::Listing;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::members::items as elements;
@@ -55,6 +59,14 @@ pub(crate) enum SourceItemKind {
 }
 
 impl SourceItemKind {
+    /// Returns the kind of content with which an item without a part is written.
+    pub(crate) fn body(self) -> Body {
+        match self {
+            SourceItemKind::Message => Body::text(),
+            SourceItemKind::Reasoning => Body::Reasoning,
+        }
+    }
+
     pub(crate) fn word(self) -> &'static str {
         match self {
             SourceItemKind::Message => "message",
@@ -88,6 +100,8 @@ pub(crate) struct Item {
     pub(crate) resumed: bool,
     /// Members of the source's item that the encoder does not write itself.
     pub(crate) members: ItemMembers,
+    /// Content parts that are written as they were sent.
+    pub(crate) others: OtherParts,
     /// Indexes in use: first those of content parts, then those of summary parts.
     pub(crate) subs: [PartIndexes; 2],
     /// Value of `next_turn` when the item was last opened or resumed. `None` if the item is not open.
@@ -120,6 +134,8 @@ pub(crate) struct PartIndexes {
     taken: Set<i64>,
     /// One more than the highest index in use.
     next: i64,
+    /// Number of parts that are written from events.
+    pub(crate) written: usize,
 }
 
 impl PartIndexes {
@@ -129,7 +145,7 @@ impl PartIndexes {
             .unwrap_or(self.next)
     }
 
-    fn take(&mut self, position: i64) {
+    pub(crate) fn take(&mut self, position: i64) {
         self.next = match self.taken.is_empty() {
             true => position.saturating_add(1),
             false => self.next.max(position.saturating_add(1)),
@@ -188,12 +204,14 @@ pub(crate) struct Items {
     pub(crate) item_of: Map<u32, usize>,
     /// Items that are written as they were sent.
     pub(crate) copied: CopiedItems,
-    /// Positions of the items, by id.
-    pub(crate) by_id: Map<String, usize>,
+    /// The items by the ids and indexes that the source gives them.
+    pub(crate) known: KnownItems,
     /// Members of the source's items that no event has opened yet.
     pub(crate) unopened: Map<SourceItemKey, ItemMembers>,
     /// Members of the source's item whose events are being written.
     pub(crate) current: Option<ItemMembers>,
+    /// The message or reasoning item whose events are being written.
+    pub(crate) listing: Option<Listing>,
     /// Items that continued after their `output_item.done` event and need a second `output_item.done` event.
     pub(crate) resumed: Vec<usize>,
 }
@@ -262,6 +280,8 @@ impl Items {
     ) -> usize {
         let members = self.current.take().unwrap_or_default();
         let item = self.add(context, &body, sent, (added, None), members);
+        let at = context.passed.at.filter(|_| context.passed.own);
+        self.known.add(sent.0, at, &KnownItem::Written(item));
         if let Some(item) = self.all.get_mut(item) {
             item.numbers.push(number);
         }
@@ -284,9 +304,8 @@ impl Items {
         };
         let index = self.take_index(context, sent);
         let item = self.all.len();
-        if let Some(id) = &id {
-            self.by_id.insert(id.clone(), item);
-        }
+        self.known
+            .add(id.as_deref(), None, &KnownItem::Written(item));
         self.all.push(Item {
             id,
             index,
@@ -299,6 +318,7 @@ impl Items {
             has_ended: false,
             resumed: false,
             members,
+            others: OtherParts::default(),
             subs: Default::default(),
             turn: None,
             status: Status::InProgress,
@@ -340,7 +360,8 @@ impl Items {
             } else {
                 others
             };
-            place = part_indexes.taken.len();
+            place = part_indexes.written;
+            part_indexes.written += 1;
             part_indexes.take(sub);
             members
                 .raw(",\"item_id\":")

@@ -247,9 +247,15 @@ impl Encoder for Responses {
                     context.losses.note("unknown"); // no event comes before the one that opens the response
                 }
             }
+            Unmodelled::ContentPart(part) => {
+                self.open(context);
+                self.content = Content::Copied;
+                self.items.other_part(context, part);
+            }
             Unmodelled::ItemEnd => {
                 self.content = Content::Events;
                 self.items.current = None;
+                self.items.end_listing(context);
             }
             // The annotations of a finished item follow its text.
             Unmodelled::Annotated { part, annotations } if self.content == Content::Events => {
@@ -613,7 +619,11 @@ impl Responses {
         body: Body,
         sent: (Option<&str>, Option<i64>),
     ) -> usize {
-        let added = sent.1.and_then(|_| as_added(context, body.kind()).0);
+        let passed = &context.passed;
+        let address = (passed.at, passed.item_id.as_deref());
+        let added = sent
+            .1
+            .and_then(|_| as_added(context, body.kind(), address).0);
         let position = self.items.open(context, part, body, sent, added);
         self.part_indexes.insert(part, position);
         position

@@ -26,12 +26,8 @@ from streamweld._pure.model.unmodelled import (
     BlockDelta,
     BlockMembers,
     BlockOpened,
-    ChoiceEnd,
-    ChoiceMembers,
-    ChunkFacts,
     Members,
     OtherEvent,
-    ReasoningFacts,
 )
 from streamweld.events import File, ReasoningDone, Source, TextDone
 
@@ -96,7 +92,7 @@ class Anthropic(SequentialAnswer):
         self._leave()
         if not self.context.passed.finished:
             extra = self._taken("delta")
-            sequence = extra.pop("stop_sequence", "null")
+            sequence = spliced(extra.pop("stop_sequence", "null"))
             delta = joined(members(stop_reason=quoted(word), stop_sequence=sequence), extra)
             extra = self._taken("end_usage", _COUNTS)
             usage = joined(self._usage(counts, is_detailed="output_tokens_details" in extra), extra)
@@ -319,8 +315,8 @@ class Anthropic(SequentialAnswer):
                     self.context.frames.named(content.event, spliced(content.payload))
             case Members():
                 self._keep_members(content.of, writable(content.members))
-            case ChunkFacts() | ReasoningFacts() | ChoiceMembers() | ChoiceEnd():
-                pass  # only the Chat decoder emits these values
+            case _:
+                pass  # other dialects
 
     def unmodelled_block(self, block: Block, content: UnmodelledBlock) -> None:
         self._start(block, spliced(content.start))

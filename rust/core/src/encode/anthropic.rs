@@ -214,7 +214,13 @@ impl Answer for Message {
             | Unmodelled::ChoiceMembers(_)
             | Unmodelled::ChoiceWithoutEvent { .. }
             | Unmodelled::BlockMembers { .. }
-            | Unmodelled::OtherEvent { .. } => {}
+            | Unmodelled::OtherEvent { .. }
+            | Unmodelled::Item(_)
+            | Unmodelled::ItemEvent { .. }
+            | Unmodelled::ContentPart(_)
+            | Unmodelled::ItemEnd
+            | Unmodelled::Part { .. }
+            | Unmodelled::ChunkMembers { .. } => {}
         }
     }
 

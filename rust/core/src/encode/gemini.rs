@@ -9,6 +9,8 @@ use crate::encode::common::compact_json::spliced;
 use crate::encode::common::encode_context::Call;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::encoder::Encoder;
+use crate::encode::common::extra_members::join;
+use crate::encode::common::extra_members::parsed;
 use crate::encode::common::finish;
 use crate::encode::common::finish::EndingError;
 use crate::encode::common::passed_through::PassedThrough;
@@ -25,6 +27,7 @@ use crate::model::event::Opened;
 use crate::model::small_map::List;
 use crate::model::small_map::Map;
 use crate::model::small_map::Numbered;
+use crate::model::unmodelled::Unmodelled;
 use std::borrow::Cow;
 
 const NAME: &str = "gemini";
@@ -56,6 +59,10 @@ pub(crate) struct Gemini {
     candidates: List<Candidate>,
     /// Text written so far for each open part.
     written: Map<u32, String>,
+    /// The unknown members of the source's last chunk that were written.
+    members: String,
+    /// Number of the last payload that contained a part that was copied.
+    copied: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -78,9 +85,13 @@ impl Numbered for Candidate {
 
 impl Encoder for Gemini {
     fn event(&mut self, context: &mut EncodeContext, event: &Event<'_>) {
+        if context.passed.own && self.is_copied(context, event) {
+            return;
+        }
         context.note(event);
         // For calls and reasoning, metadata that originally came from Gemini can be written unchanged.
-        if !matches!(event, Event::ToolCall { .. } | Event::ReasoningDone { .. }) {
+        let is_call = matches!(event, Event::ToolCall { .. } | Event::ReasoningDone { .. });
+        if !(is_call || context.passed.own) {
             context.losses.metadata_of(event);
         }
         match *event {
@@ -111,7 +122,7 @@ impl Encoder for Gemini {
                         kind: Kind::Array,
                     })
                 });
-                if written.is_some_and(|written| !written.is_empty()) {
+                if written.is_some_and(|written| !written.is_empty()) && !context.passed.own {
                     context.losses.note("sources");
                 }
             }
@@ -183,6 +194,21 @@ impl Encoder for Gemini {
             .is_some()
     }
 
+    fn write_unmodelled(&mut self, context: &mut EncodeContext, content: &Unmodelled<'_>) {
+        match *content {
+            Unmodelled::Part { choice, part } => {
+                self.copied = Some(context.passed.payload_number);
+                spliced(self.begin(context), part);
+                self.end_chunk(context, choice);
+            }
+            Unmodelled::ChunkMembers {
+                candidates,
+                members,
+            } => self.write_members(context, candidates, members),
+            _ => {}
+        }
+    }
+
     fn end(&mut self, context: &mut EncodeContext, ending_error: Option<EndingError>) {
         match ending_error.map_or_else(|| self.finish_words(), Err) {
             Ok(words) => self.finish(context, &words),
@@ -201,6 +227,23 @@ impl Encoder for Gemini {
 }
 
 impl Gemini {
+    /// Returns true if the content of an event from a source in the same dialect is copied as parts or members.
+    fn is_copied(&self, context: &EncodeContext, event: &Event<'_>) -> bool {
+        match event {
+            Event::ToolCallStarted {
+                provider_executed, ..
+            }
+            | Event::ToolCall {
+                provider_executed, ..
+            } => *provider_executed,
+            Event::ToolResult { .. } | Event::Source { .. } => true,
+            Event::File { .. } | Event::Unknown { .. } => {
+                self.copied == Some(context.passed.payload_number)
+            }
+            _ => false,
+        }
+    }
+
     /// Returns the candidate with this index, and creates it if necessary.
     fn candidate(&mut self, index: i32) -> &mut Candidate {
         self.candidates.slot(index, || Candidate {
@@ -223,6 +266,29 @@ impl Gemini {
         self.candidate(choice);
         context.writer.raw("],\"role\":\"model\"},\"index\":");
         context.writer.number(i64::from(choice)).raw("}]");
+        self.end_of_all(context);
+    }
+
+    /// Writes a chunk with the unknown members of the source's chunk. Members next to the candidates are written only if
+    /// they have changed, because most sources repeat them.
+    fn write_members(&mut self, context: &mut EncodeContext, candidates: &str, members: &str) {
+        let is_new = members != self.members;
+        if is_new {
+            members.clone_into(&mut self.members);
+        }
+        let extra = parsed(if is_new { members } else { "{}" });
+        if candidates.is_empty() && extra.is_empty() {
+            return;
+        }
+        let to = context.writer.data().raw("{");
+        let mut names = extra.as_slice();
+        if !candidates.is_empty() {
+            spliced(to.raw("\"candidates\":"), candidates);
+        } else if let Some(((name, text), rest)) = names.split_first() {
+            spliced(to.string(name).raw(":"), text);
+            names = rest;
+        }
+        join(to, names, &[]);
         self.end_of_all(context);
     }
 

@@ -183,7 +183,7 @@ class Chat:
                 self._chunk(content.choice, delta)
         elif isinstance(content, ChoiceMembers):
             is_over = content.choice in self._context.passed.finished
-            self._members.record(content, finishes=content.finishes and not is_over)
+            self._members.record(content, is_over=is_over)
         elif (
             isinstance(content, ChoiceEnd) and not self._context.cut
         ):  # nothing is written after the end of the response
@@ -201,7 +201,7 @@ class Chat:
             self._choice(choice)
         if self._members.has_unwritten(choice) or (is_again and self._head.has_unwritten):
             self._chunk(choice, "{}")
-        if self._members.is_lossy(choice) or (is_again and end.has_logprobs):
+        if self._members.is_lossy(choice):
             self._context.losses.note("metadata")
 
     def role(self, choice: int) -> bytes:

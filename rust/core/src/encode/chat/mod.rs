@@ -302,18 +302,12 @@ impl Encoder for Chat {
             }
             Unmodelled::ChoiceMembers(facts) => self.head.record_choice(context, facts),
             // Nothing is written after the end of the response.
-            Unmodelled::ChoiceWithoutEvent {
-                choice,
-                has_logprobs,
-            } if !context.cut => {
+            Unmodelled::ChoiceWithoutEvent { choice } if !context.cut => {
                 if self.head.has_unwritten(context, *choice) {
                     self.open(context, *choice);
                     self.write_members(context, *choice);
                 }
-                // If a finish reason already passed through, log probabilities that arrive with a second finish reason
-                // cannot be written.
-                let loses = *has_logprobs && context.passed.finished.contains(choice);
-                if loses || self.head.is_lossy(*choice) {
+                if self.head.is_lossy(*choice) {
                     context.losses.note("metadata");
                 }
             }

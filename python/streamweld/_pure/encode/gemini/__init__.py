@@ -165,8 +165,11 @@ class Gemini:
         if fault is not None:
             self._fail(fault)
             return
+        grounding = self._grounding.members()
         ends = [
-            f'{{"finishReason":{quoted(self._word(index) or "")},"index":{index}{self._grounding.member(index)}}}'
+            members(
+                finishReason=quoted(self._word(index) or ""), index=str(index), groundingMetadata=grounding.get(index)
+            )
             for index in sorted(self._finished.keys() - self._context.passed.finished)
         ]
         counts = None if self._context.passed.counted else self._counts()

@@ -41,18 +41,26 @@ class _Candidate:
     ended_length: int = 0  # length of the parts that have ended
     parts: dict[int, WrittenPart] = field(default_factory=dict[int, WrittenPart])  # open parts
     pages: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
-    # Cited ranges, each with the number of its page.
-    supports: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
+
+
+@dataclass(frozen=True, slots=True)
+class _Support:
+    """A range of a candidate's text, in characters, and the number of the page that it cites."""
+
+    choice: int
+    page: int
+    start: int
+    end: int
 
 
 class Grounding:
     """The cited pages of all candidates."""
 
-    __slots__ = ("_candidates", "_room")
+    __slots__ = ("_candidates", "_supports")
 
     def __init__(self) -> None:
         self._candidates: dict[int, _Candidate] = {}
-        self._room = _MOST_SEGMENT_TEXT
+        self._supports: list[_Support] = []  # of all candidates, in the order in which the citations arrived
 
     def add_text(self, choice: int, part: int, text: str) -> None:
         """Record text that was written for a part."""
@@ -84,49 +92,49 @@ class Grounding:
         ignored.
         """
         if 0 <= start < end:
-            self._candidate(choice).supports.append((start, end, page))
+            self._supports.append(_Support(choice, page, start, end))
 
-    def member(self, choice: int) -> str:
-        """Return the member of the candidate's last chunk, with a comma before it. The result is empty if the candidate
-        cites no page.
-        """
-        candidate = self._candidate(choice)
-        if not candidate.pages:
-            return ""
-        chunks = [
-            members(web=members(uri=quoted(url), title=quoted(title) if title else None))
-            for url, title in candidate.pages
-        ]
-        supports = self._supports(candidate)
-        listed = f"[{','.join(supports)}]" if supports else None
-        grounding = members(groundingChunks=f"[{','.join(chunks)}]", groundingSupports=listed)
-        return f',"groundingMetadata":{grounding}'
+    def members(self) -> dict[int, str]:
+        """Return the `groundingMetadata` of each candidate that cites a page."""
+        supports = self._written_supports()
+        return {
+            choice: members(
+                groundingChunks=_list(
+                    [
+                        members(web=members(uri=quoted(url), title=quoted(title) if title else None))
+                        for url, title in candidate.pages
+                    ]
+                ),
+                groundingSupports=_list(supports[choice]) if choice in supports else None,
+            )
+            for choice, candidate in self._candidates.items()
+            if candidate.pages
+        }
 
     def _candidate(self, choice: int) -> _Candidate:
         return self._candidates.setdefault(choice, _Candidate())
 
-    def _supports(self, candidate: _Candidate) -> list[str]:
-        text = "".join(candidate.texts)
-        supports = candidate.supports
-        offsets = _byte_offsets(text, {place for start, end, _ in supports for place in (start, end)})
-        return [
-            members(
-                segment=self._segment(text, (start, end), (offsets[start], offsets[end])),
-                groundingChunkIndices=f"[{page}]",
-            )
-            for start, end, page in supports
-        ]
+    def _written_supports(self) -> dict[int, list[str]]:
+        """Return the supports of each candidate as JSON."""
+        places: dict[int, set[int]] = {}
+        for support in self._supports:
+            places.setdefault(support.choice, set()).update((support.start, support.end))
+        texts = {choice: "".join(self._candidate(choice).texts) for choice in places}
+        offsets = {choice: _byte_offsets(texts[choice], found) for choice, found in places.items()}
+        written: dict[int, list[str]] = {choice: [] for choice in places}
+        room = _MOST_SEGMENT_TEXT
+        for support in self._supports:
+            start, end = offsets[support.choice][support.start], offsets[support.choice][support.end]
+            fits = end - start <= room
+            room -= end - start if fits else 0
+            text = quoted(texts[support.choice][support.start : support.end]) if fits else None
+            segment = members(startIndex=str(start), endIndex=str(end), text=text)
+            written[support.choice].append(members(segment=segment, groundingChunkIndices=f"[{support.page}]"))
+        return written
 
-    def _segment(self, text: str, characters: tuple[int, int], offsets: tuple[int, int]) -> str:
-        size = offsets[1] - offsets[0]
-        fits = size <= self._room
-        if fits:
-            self._room -= size
-        return members(
-            startIndex=str(offsets[0]),
-            endIndex=str(offsets[1]),
-            text=quoted(text[slice(*characters)]) if fits else None,
-        )
+
+def _list(elements: list[str]) -> str:
+    return f"[{','.join(elements)}]"
 
 
 def _byte_offsets(text: str, places: Iterable[int]) -> dict[int, int]:

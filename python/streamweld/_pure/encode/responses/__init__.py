@@ -7,12 +7,13 @@ opens its item. The closing events of an item repeat its whole text, including a
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld._json import loads_raw
-from streamweld._pure.encode.common.citations import Citation, read_citation
+from streamweld._pure.encode.common.citations import Citation, FileCitation, read_citation, read_file
 from streamweld._pure.encode.common.encode_context import final_text, is_whole
 from streamweld._pure.encode.common.finish import CUT, fault_of, finish_word, sent_word
 from streamweld._pure.encode.common.logprobs import read_logprobs
@@ -20,6 +21,7 @@ from streamweld._pure.encode.common.same_json import same_value
 from streamweld._pure.encode.common.usage import neutral
 from streamweld._pure.encode.common.writer import compact_json, members, quoted, spliced
 from streamweld._pure.encode.responses.copied_items import object_members
+from streamweld._pure.encode.responses.image import write_image
 from streamweld._pure.encode.responses.item_members import ItemMembers, read_members
 from streamweld._pure.encode.responses.items import (
     CALL,
@@ -37,6 +39,7 @@ from streamweld._pure.encode.responses.items import (
 )
 from streamweld._pure.encode.responses.resource import Resource, usage_json
 from streamweld._pure.encode.responses.sent_items import Announced, KnownItems, SentItems, is_written
+from streamweld._pure.encode.responses.web_search import WebSearches
 from streamweld._pure.json.scanner import Payload, replace_lone_surrogates
 from streamweld._pure.model.unmodelled import Annotated, ItemEnd, ItemEvent, SentItem, SentPart
 from streamweld.events import (
@@ -135,6 +138,7 @@ class Responses:
         self._finished: Finished | None = None
         self._called = False  # a complete call was written
         self._unfinished: list[tuple[int, str]] = []  # part numbers of incomplete calls, each with its reason
+        self._searches = WebSearches(context, self._wire)
         self._known = KnownItems()
         self._sent_items = SentItems(context, self._wire, self._known, self._begin_copied, self._open_announced)
         self._content = _Content.EVENTS
@@ -185,7 +189,7 @@ class Responses:
                 return
             # The items of a source in the same dialect keep their unknown members, but its deltas do not.
             is_kept = own and not isinstance(event, _DELTAS)
-            if not self._takes_logprobs(event) and not is_kept:
+            if not self._takes_logprobs(event) and not is_kept and not self._searches.expresses(event):
                 losses.metadata(event)
             self._open(None)
             handler(event)
@@ -293,8 +297,13 @@ class Responses:
 
     def _close_all(self) -> None:
         self._end_idle_items()
+        searches = deque(self._searches.open_indexes())
         for part in list(self._items):
+            while searches and searches[0] < self._index[part]:
+                self._cut_search(searches.popleft())
             self._close(part, "incomplete")
+        for index in searches:
+            self._cut_search(index)
         self._end_idle_items("incomplete")
         self._end_resumed()
 
@@ -403,6 +412,9 @@ class Responses:
         """
         index = self._index[part] = self._take_index(sent)
         return index
+
+    def _next_index(self) -> int:
+        return self._take_index(None)
 
     def _take_index(self, sent: int | None) -> int:
         self._next = max(self._next, self._context.passed.next_index)
@@ -709,20 +721,23 @@ class Responses:
         return tuple(map(compact_json, left))
 
     def _citations(self, event: TextDone) -> tuple[str, ...]:
-        """Return the cited pages of another dialect as annotations. A truncated part has none."""
-        citations: list[Citation] = []
+        """Return the cited pages and files of another dialect as annotations. A truncated part has none."""
+        citations: list[str] = []
+        end = len(event.text)
         for annotation in event.annotations:
-            citation = read_citation(annotation, len(event.text))
-            if citation is None or citation.start is None or citation.end is None or not event.text:
+            citation = read_citation(annotation, end)
+            file = read_file(annotation) if self._context.source == "anthropic" else None
+            if file is not None and event.text:
+                citations.append(_file_annotation(file, end))
+            elif citation is None or citation.start is None or citation.end is None or not event.text:
                 self._context.losses.note("sources")
             else:
-                citations.append(citation)
+                citations.append(_annotation(citation))
         if event.text and not self._context.cut:
             # Pages without a position are cited with an empty range at the end of the text.
-            end = len(event.text)
-            citations += [Citation(page.url or "", page.title, end, end) for page in self._pages]
+            citations += [_annotation(Citation(page.url or "", page.title, end, end)) for page in self._pages]
             self._pages = []
-        return () if self._context.cut else tuple(map(_annotation, citations))
+        return () if self._context.cut else tuple(citations)
 
     def _reasoning_done(self, event: ReasoningDone) -> None:
         carries = self._context.carries
@@ -790,7 +805,8 @@ class Responses:
         own = self._context.passed.own
         if not isinstance(item, CallItem):
             if call.provider_executed and not own:
-                self._context.losses.note("server_tool")
+                if not self._searches.begin(call, self._next_index):
+                    self._context.losses.note("server_tool")
                 return
             if not call.name or not call.call_id:
                 self._context.losses.note("nameless_call")
@@ -828,10 +844,20 @@ class Responses:
             # Only the last item may be incomplete, so this call stays open until the end.
             self._unfinished.append((call.part, _INVALID_REASON if call.state == "invalid" else _CUT_REASON))
 
-    def _result(self, _: ToolResult) -> None:
-        self._context.losses.note("server_tool")
+    def _result(self, result: ToolResult) -> None:
+        finished = self._searches.finish(result)
+        if finished is None:
+            self._context.losses.note("server_tool")
+        else:
+            self._add_output(*finished)
 
-    # Ending and citations
+    def _cut_search(self, index: int) -> None:
+        self._add_output(index, self._searches.cut(index))
+
+    def _add_output(self, index: int, item: str) -> None:
+        self._output[index] = lambda: item
+
+    # Ending, citations and images
 
     def _source(self, source: Source) -> None:
         if source.url is None:
@@ -839,8 +865,12 @@ class Responses:
         else:
             self._pages.append(source)
 
-    def _file(self, _: File) -> None:
-        self._context.losses.note("files")
+    def _file(self, file: File) -> None:
+        written = write_image(self._context, self._wire, file, self._next_index)
+        if written is None:
+            self._context.losses.note("files")
+        else:
+            self._add_output(*written)
 
     def _finish(self, event: Finished) -> None:
         self._end_idle_items()
@@ -857,6 +887,10 @@ def _word(finished: Finished) -> str | None:
 def _annotation(citation: Citation) -> str:
     span = f'"start_index":{citation.start or 0},"end_index":{citation.end or 0}'
     return f'{{"type":"url_citation","url":{quoted(citation.url)},{span},"title":{quoted(citation.title or "")}}}'
+
+
+def _file_annotation(file: FileCitation, end: int) -> str:
+    return members(type='"file_citation"', file_id=quoted(file.file_id), filename=quoted(file.name), index=str(end))
 
 
 def _key(kind: str, at: int | None, item_id: str | None, sent: AddedItem | None) -> Key:

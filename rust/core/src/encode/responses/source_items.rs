@@ -2,6 +2,7 @@
 //!
 //! An item from a source in the same dialect may have several parts, and ends when another item or event follows.
 
+use crate::dialect::responses::spec_tables::FACTS;
 use crate::encode::common::compact_json::spliced;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::extra_members::join;
@@ -210,6 +211,7 @@ impl Items {
             kind: Kind::Object,
         };
         let id = member_of(raw, "id").and_then(string);
+        let id = id.filter(|id| FACTS.is_id(id));
         let key = source_key(&context.passed, kind, (sent.index, id.as_deref()));
         let item = AnnouncedItem {
             kind,
@@ -224,9 +226,8 @@ impl Items {
                 self.list_others(item);
             }
             None => {
-                let id = item.id.as_deref().filter(|id| !id.is_empty());
                 let announced = KnownItem::Announced(item.clone());
-                self.known.add(id, item.at, &announced);
+                self.known.add(item.id.as_deref(), item.at, &announced);
                 _ = self.unopened.insert(key.clone(), members);
             }
         }
@@ -244,7 +245,11 @@ impl Items {
             KnownItem::Written(item) => Some(*item),
             _ => None,
         };
-        known.or_else(by_id)
+        let is_same = |known: &usize| {
+            let known = self.all.get(*known);
+            known.is_some_and(|known| known.body.kind() == item.kind.word())
+        };
+        known.or_else(|| by_id().filter(is_same))
     }
 
     /// Stores the content parts that are written as the item lists them.
@@ -484,6 +489,7 @@ impl Items {
             return;
         };
         self.end_others(context, item);
+        self.write_others(context, item, usize::MAX, true);
         if let Some(record) = self.all.get_mut(item) {
             record.turn = None;
             record.status = Status::of(whole);

@@ -16,9 +16,11 @@ use crate::encode::responses::copied_items::CopiedItems;
 use crate::encode::responses::item_members::ItemMembers;
 use crate::encode::responses::item_members::OtherParts;
 use crate::encode::responses::item_members::SentParts;
-use crate::encode::responses::sent_items::KnownItem;
-use crate::encode::responses::sent_items::KnownItems;
-use crate::encode::responses::source_items::Listing;
+use crate::encode::responses::known_items::KnownItem;
+use crate::encode::responses::known_items::KnownItems;
+use crate::encode::responses::known_items::Listing;
+use crate::encode::responses::known_items::SourceItemKey;
+use crate::encode::responses::known_items::SourceItemKind;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::members::items as elements;
@@ -40,37 +42,6 @@ impl Status {
             Status::InProgress => "in_progress",
             Status::Completed => "completed",
             Status::Incomplete => "incomplete",
-        }
-    }
-}
-
-/// Key of an item from a source in the same dialect: either its index and the number of earlier items at that index, or
-/// the item's id.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum SourceItemKey {
-    Index(i64, usize, SourceItemKind),
-    Id(String, SourceItemKind),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum SourceItemKind {
-    Message,
-    Reasoning,
-}
-
-impl SourceItemKind {
-    /// Returns the kind of content with which an item without a part is written.
-    pub(crate) fn body(self) -> Body {
-        match self {
-            SourceItemKind::Message => Body::text(),
-            SourceItemKind::Reasoning => Body::Reasoning,
-        }
-    }
-
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            SourceItemKind::Message => "message",
-            SourceItemKind::Reasoning => "reasoning",
         }
     }
 }

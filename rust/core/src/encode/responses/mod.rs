@@ -8,6 +8,7 @@ pub(crate) mod body;
 pub(crate) mod copied_items;
 pub(crate) mod item_members;
 pub(crate) mod items;
+pub(crate) mod known_items;
 pub(crate) mod resource;
 pub(crate) mod sent_items;
 pub(crate) mod source_items;

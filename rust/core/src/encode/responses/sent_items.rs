@@ -20,7 +20,8 @@ use crate::encode::responses::copied_items::with_id;
 use crate::encode::responses::copied_items::with_status;
 use crate::encode::responses::copied_items::write_members;
 use crate::encode::responses::items::Items;
-use crate::encode::responses::items::SourceItemKind;
+use crate::encode::responses::known_items::AnnouncedItem;
+use crate::encode::responses::known_items::KnownItem;
 use crate::json::Raw;
 use crate::json::members::integer;
 use crate::json::members::string;
@@ -35,43 +36,6 @@ const WRITTEN: [&str; 4] = ["message", "reasoning", "function_call", "custom_too
 /// Returns true if the encoder writes items of this type from events.
 pub(crate) fn is_written(kind: &str) -> bool {
     WRITTEN.contains(&kind)
-}
-
-/// An item that clients of the response have, or that the source announced and the encoder has not written yet.
-#[derive(Clone, Debug)]
-pub(crate) enum KnownItem {
-    /// The position of an item that the encoder writes itself.
-    Written(usize),
-    /// The position of an item that is copied.
-    Copied(usize),
-    /// A message or reasoning item without a part.
-    Announced(AnnouncedItem),
-}
-
-/// The type of an item from the source, with the id and the index that the source gives it.
-#[derive(Clone, Debug)]
-pub(crate) struct AnnouncedItem {
-    pub(crate) kind: SourceItemKind,
-    pub(crate) at: Option<i64>,
-    pub(crate) id: Option<String>,
-}
-
-/// The items of a source in the same dialect, by the ids and the indexes that the source gives them.
-#[derive(Debug, Default)]
-pub(crate) struct KnownItems {
-    pub(crate) by_id: Map<String, KnownItem>,
-    pub(crate) by_index: Map<i64, KnownItem>,
-}
-
-impl KnownItems {
-    pub(crate) fn add(&mut self, id: Option<&str>, index: Option<i64>, item: &KnownItem) {
-        if let Some(id) = id {
-            self.by_id.insert(id.to_owned(), item.clone());
-        }
-        if let Some(index) = index {
-            self.by_index.insert(index, item.clone());
-        }
-    }
 }
 
 impl Items {

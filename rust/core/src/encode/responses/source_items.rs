@@ -17,11 +17,12 @@ use crate::encode::responses::items::Item;
 use crate::encode::responses::items::ItemContent;
 use crate::encode::responses::items::Items;
 use crate::encode::responses::items::PartEnd;
-use crate::encode::responses::items::SourceItemKey;
-use crate::encode::responses::items::SourceItemKind;
 use crate::encode::responses::items::Status;
-use crate::encode::responses::sent_items::AnnouncedItem;
-use crate::encode::responses::sent_items::KnownItem;
+use crate::encode::responses::known_items::AnnouncedItem;
+use crate::encode::responses::known_items::KnownItem;
+use crate::encode::responses::known_items::Listing;
+use crate::encode::responses::known_items::SourceItemKey;
+use crate::encode::responses::known_items::SourceItemKind;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::members::member_of;
@@ -31,17 +32,6 @@ use crate::model::unmodelled::SentItem;
 use crate::model::unmodelled::SentPart;
 use std::borrow::Cow;
 use std::mem;
-
-/// A message or reasoning item of the source whose events are being written.
-#[derive(Debug)]
-pub(crate) struct Listing {
-    key: SourceItemKey,
-    item: AnnouncedItem,
-    /// The index to keep.
-    index: Option<i64>,
-    /// True if the source ends the item.
-    ends: bool,
-}
 
 /// Returns the item of the given kind that the source opened at this index, and the number of earlier items at
 /// that index. If there are several items of that kind, returns the one with this id, or the last one if no item

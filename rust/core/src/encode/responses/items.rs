@@ -3,8 +3,10 @@
 //! If the source has a different dialect, an item has only one content part, so every content index is 0. The order and
 //! members of the events follow the published schema.
 
+use crate::encode::common::citations::Annotation;
 use crate::encode::common::citations::Citation;
-use crate::encode::common::citations::citations;
+use crate::encode::common::citations::CitedFile;
+use crate::encode::common::citations::annotations;
 use crate::encode::common::compact_json::spliced;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::passed_through::AddedItem;
@@ -13,6 +15,7 @@ use crate::encode::common::writer::Writer;
 use crate::encode::responses::body::Body;
 use crate::encode::responses::body::LOGPROBS;
 use crate::encode::responses::copied_items::CopiedItems;
+use crate::encode::responses::hosted_items::HostedItems;
 use crate::encode::responses::item_members::ItemMembers;
 use crate::encode::responses::item_members::OtherParts;
 use crate::encode::responses::item_members::SentParts;
@@ -20,7 +23,6 @@ use crate::encode::responses::known_items::KnownItem;
 use crate::encode::responses::known_items::KnownItems;
 use crate::encode::responses::known_items::Listing;
 use crate::encode::responses::known_items::SourceItemKey;
-use crate::encode::responses::known_items::SourceItemKind;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::members::items as elements;
@@ -175,6 +177,8 @@ pub(crate) struct Items {
     pub(crate) item_of: Map<u32, usize>,
     /// Items that are written as they were sent.
     pub(crate) copied: CopiedItems,
+    /// Items of tools that the provider of another dialect ran.
+    pub(crate) hosted: HostedItems,
     /// The items by the ids and indexes that the source gives them.
     pub(crate) known: KnownItems,
     /// Members of the source's items that no event has opened yet.
@@ -368,6 +372,32 @@ impl Items {
         to.raw("}").end();
     }
 
+    /// Writes the event that opens an item without parts.
+    pub(crate) fn open_hosted(&mut self, context: &mut EncodeContext, index: i64, item: &str) {
+        self.hosted_item(context, "response.output_item.added", index, item);
+    }
+
+    /// Writes the event that closes an item without parts, and stores the item for the response object.
+    pub(crate) fn finish_hosted(&mut self, context: &mut EncodeContext, index: i64, item: String) {
+        self.hosted_item(context, "response.output_item.done", index, &item);
+        self.hosted.finished.push((index, item));
+    }
+
+    fn hosted_item(&mut self, context: &mut EncodeContext, kind: &str, index: i64, item: &str) {
+        let to = self.frame(context, kind).raw(",\"output_index\":");
+        to.number(index).raw(",\"item\":").raw(item).raw("}").end();
+    }
+
+    /// Writes an event that reports the progress of an item.
+    pub(crate) fn report_progress(
+        &mut self,
+        context: &mut EncodeContext,
+        kind: &str,
+        (id, index): (&str, i64),
+    ) {
+        let to = self.frame(context, kind).raw(",\"item_id\":").string(id);
+        to.raw(",\"output_index\":").number(index).raw("}").end();
+    }
     fn part(&mut self, context: &mut EncodeContext, end: &str, position: usize) {
         let Some((kind, _)) = self.parts.get(position).and_then(|part| part.body.around()) else {
             return;
@@ -487,15 +517,25 @@ impl Items {
             self.copy_annotations(context, position, list, written);
             return false;
         }
-        let length = i64::try_from(text.chars().count()).ok();
-        let (cited, others) = citations(list, length);
-        let mut lost = others;
-        for citation in &cited {
-            let position = position.filter(|_| citation.start.is_some() && citation.end.is_some());
-            match position {
-                Some(position) if !context.cut => self.cite(context, position, citation),
-                Some(_) => {}
-                None => lost = true,
+        let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+        let mut lost = false;
+        for annotation in annotations(list, Some(length)) {
+            let has_form = match annotation {
+                Annotation::Page(_) => true,
+                Annotation::File(_) => context.source == "anthropic",
+                Annotation::Other => false,
+            };
+            let Some(position) = position.filter(|_| has_form) else {
+                lost = true;
+                continue;
+            };
+            match annotation {
+                _ if context.cut => {}
+                Annotation::Page(citation) => self.cite(context, position, &citation),
+                Annotation::File(file) => {
+                    self.annotate(context, position, &file_citation(&file, length));
+                }
+                Annotation::Other => {}
             }
         }
         lost
@@ -620,14 +660,15 @@ impl Items {
     pub(crate) fn close_all(&mut self, context: &mut EncodeContext) {
         self.end_idle_items(context, None, true);
         for position in 0..self.parts.len() {
-            if self
-                .parts
-                .get(position)
-                .is_some_and(|part| part.end == PartEnd::Open)
-            {
+            let part = self.parts.get(position);
+            let open = part.filter(|part| part.end == PartEnd::Open);
+            if let Some(item) = open.map(|part| part.item) {
+                let index = self.all.get(item).map(|item| item.index);
+                self.end_searches(context, index);
                 self.close(context, position, false);
             }
         }
+        self.end_searches(context, None);
         self.end_idle_items(context, None, false);
         self.end_resumed(context);
     }
@@ -648,6 +689,17 @@ impl Status {
             Status::Incomplete
         }
     }
+}
+
+/// Returns the citation of a file, which refers to the end of the text.
+fn file_citation(file: &CitedFile<'_>, length: i64) -> String {
+    let mut to = Writer::default();
+    to.raw("{\"type\":\"file_citation\",\"file_id\":")
+        .string(&file.id);
+    let name = file.name.as_deref().unwrap_or_default();
+    to.raw(",\"filename\":").string(name);
+    to.raw(",\"index\":").number(length).raw("}");
+    to.into_text()
 }
 
 /// Writes the number of the next event, if the source numbers its events.

@@ -25,7 +25,6 @@ use crate::encode::responses::known_items::KnownItem;
 use crate::json::Raw;
 use crate::json::members::integer;
 use crate::json::members::string;
-use crate::model::small_map::Map;
 use crate::model::unmodelled::ItemPlace;
 use crate::model::unmodelled::SentItem;
 use std::borrow::Cow;

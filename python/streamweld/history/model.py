@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CACHE_POINT",
+    "CONTENT_PARTS",
     "EMPTY",
     "MISSING",
     "ApprovalRequest",
@@ -281,6 +282,8 @@ class Opaque(_Part):
     dialect: str = ""
 
 
+# The kinds of parts that a result may contain. A tuple, because Python builds a union anew each time it is evaluated.
+CONTENT_PARTS: Final = (Text, Media, Opaque)
 Part: TypeAlias = Text | Media | Reasoning | Call | Result | ApprovalRequest | ApprovalResponse | Opaque
 _P = TypeVar("_P", bound=_Part)
 

@@ -39,6 +39,7 @@ _CONTROL: Final = SharedMember("cache_control")
 _NAME: Final = str(_CONTROL)
 _NAMES: Final = frozenset({_NAME})
 _OPTIONS: Final = "providerOptions"  # a member of AI SDK parts
+_PAIRED: Final = (Call, Result)
 _HOLDERS: Final = frozenset({_NAME, _OPTIONS})
 _KINDS: Final[Mapping[type, str]] = {Text: "text", Call: "call", Result: "tool"}
 
@@ -110,7 +111,7 @@ class _Marks:
 
     def _note(self, parts: Sequence[Part], made: list[Part]) -> None:
         for part, new in zip(parts, made, strict=True):
-            if new is not part and isinstance(part, Call | Result):
+            if new is not part and isinstance(part, _PAIRED):
                 self.new[id(part)] = new
 
     def _of_part(self, part: Part) -> Part:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
+_HOLDERS: Final = (Call, Result, ApprovalRequest)  # parts with the id of a call
 _MARK: Final = "__thought__"
 # LiteLLM appends Gemini's thought signature to a call id: https://github.com/BerriAI/litellm/issues/16895
 _CARRIED: Final = re.compile(rf"(.+?){_MARK}([A-Za-z0-9+/_-]+=*)", re.DOTALL)
@@ -41,7 +42,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
             return turns
     unique = None if fact.get("keep") else fact.get("unique")
     minter = Minter(form, frozenset([call.call_id for call in found.calls if form.fits(call.call_id)]))
-    open_calls = OpenCalls[str]()
+    open_calls: OpenCalls[str] = OpenCalls()
     times: dict[str, int] = {}  # number of calls so far, by source id
     first: dict[str, str] = {}  # target ids by source id, if several calls may have the same id
     latest: dict[str, str] = {}
@@ -84,7 +85,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
                         new = latest[part.call_id] = minter.first(new)
             elif isinstance(part, ApprovalRequest):
                 new = latest.get(part.call_id)
-            if new is not None and isinstance(part, Call | Result | ApprovalRequest) and new != part.call_id:
+            if new is not None and isinstance(part, _HOLDERS) and new != part.call_id:
                 parts = list(turn.parts) if parts is None else parts
                 parts[at] = changed(part, call_id=new)
                 if signature is not None and isinstance(part, Call) and not part.signature:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streamweld.history.ids import IdForm, form_of
 from streamweld.history.model import Call, Result, changed, with_parts
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from streamweld.history.model import Part, Turn
 
 __all__ = ["run"]
+
+_NAMED: Final = (Call, Result)
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
@@ -37,7 +39,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     for turn in turns:
         parts: list[Part] | None = None
         for at, part in enumerate(turn.parts):
-            if not isinstance(part, Call | Result) or (isinstance(part, Result) and part.name is None):
+            if not isinstance(part, _NAMED) or (isinstance(part, Result) and part.name is None):
                 continue
             name = part.name or ""
             new = name

@@ -234,10 +234,11 @@ def split_results(parts: list[Part], origin: Origin) -> list[Turn]:
     run: list[Part] = []
     side: Role = "user"
     for part in parts:
-        if isinstance(part, Call | Reasoning):  # only assistant messages may contain such a part
+        kind = type(part)
+        if kind is Call or kind is Reasoning:  # only assistant messages may contain such a part
             detail = "a user message must not contain tool calls or reasoning"
             raise HistoryError("unreadable", pointer(part.path), detail=detail)
-        own: Role = "tool" if isinstance(part, Result) else "user"
+        own: Role = "tool" if kind is Result else "user"
         if own != side and run:
             turns.append(Turn(side, tuple(run), origin))
             run = []

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.media_types import detail_of
 from streamweld.history.model import (
+    CONTENT_PARTS,
     Call,
     Media,
     Opaque,
@@ -193,5 +194,5 @@ def _with_media(answer: Json, path: Path) -> dict[str, Any]:
             # the download requires the user's Gemini key.
             part = Opaque(*locate(within, at, raw), kind="fileData", dialect=DIALECT)
         parts.append(part)
-    kept = [part for part in parts if isinstance(part, Text | Media | Opaque)]
+    kept = [part for part in parts if isinstance(part, CONTENT_PARTS)]
     return {"parts": ReadParts(kept), "is_error": failed}

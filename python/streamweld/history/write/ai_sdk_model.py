@@ -34,7 +34,7 @@ __all__ = ["write"]
 def write(turns: list[Turn], context: Context) -> dict[str, Any]:
     """Return the request members `{"messages": […]}`."""
     writer = Writer(context, turns)
-    names = OpenCalls[str]()
+    names: OpenCalls[str] = OpenCalls()
     messages: list[Any] = []
     for n, turn in enumerate(turns):
         for part in turn.parts:

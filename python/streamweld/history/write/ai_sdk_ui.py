@@ -74,7 +74,7 @@ def _origin(turn: Turn, writer: Writer) -> Origin | None:
 
 
 def _message(group: list[Turn], parts: list[Part], number: int, writer: Writer) -> dict[str, Any]:
-    results = OpenCalls[Result]()
+    results: OpenCalls[Result] = OpenCalls()
     for n, turn in enumerate(group):
         for part in turn.parts:
             if isinstance(part, Result):

@@ -45,7 +45,7 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
     writer = Writer(context, turns)
     payload: dict[str, Any] = {}
     contents: list[Any] = []
-    names = OpenCalls[str]()
+    names: OpenCalls[str] = OpenCalls()
     at = 0
     while at < len(turns):
         turn = turns[at]

@@ -214,7 +214,7 @@ class Survey:
 
         The other list must have the same properties, except that reasoning and extra members may have been removed. In
         that case, `reasoned`, `plain`, `ascii`, `trailing`, `bare`, `common` and `dialects` may be out of date, which
-        can only cause passes to examine more parts than necessary.
+        can only cause passes to examine more parts than necessary. `beyond` keeps the turns of the examined list.
 
         `calls`, `results`: the calls and results in the other list, if they are different objects.
         """

@@ -184,11 +184,13 @@ class _Marks:
 
 def _is_marked(part: Part) -> bool:
     """Return whether the part or its message may have a mark. This quick test rejects most parts."""
-    if part.extra or type(part) is Opaque:
+    if part.extra and not _HOLDERS.isdisjoint(part.extra):
         return True
     if part.origin is not None and part.origin.extra and not _HOLDERS.isdisjoint(part.origin.extra):
         return True
-    return type(part) is Result and any(inner.extra for inner in part.parts)
+    if type(part) is Result:
+        return any(inner.extra for inner in part.parts)
+    return type(part) is Opaque and CACHE_POINT in members_of(part.raw)
 
 
 def _is_foreign(part: Part, family: str) -> bool:

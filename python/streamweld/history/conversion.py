@@ -315,8 +315,7 @@ def _constraints(family: str, constraints: Mapping[str, Any]) -> Mapping[str, An
     if "members" in facts:
         facts["members"] = {kind: frozenset(known) for kind, known in facts["members"].items()}
         facts["common_members"] = lists_common(facts["members"])
-    facts["passes"] = passes.plan(facts)
-    return facts
+    return facts | passes.derived(facts)
 
 
 def tool_names(tools: Any) -> dict[str, Any]:

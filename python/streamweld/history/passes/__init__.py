@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from streamweld.history.context import Context
     from streamweld.history.model import Turn
 
-__all__ = ["ORDER", "plan", "run"]
+__all__ = ["ORDER", "derived", "plan", "run"]
 
 _Run: TypeAlias = "Callable[[list[Turn], Context], list[Turn]]"
 
@@ -92,6 +92,15 @@ def plan(constraints: Mapping[str, Any]) -> tuple[tuple[_Run, str | None], ...]:
     constraints.
     """
     return tuple([(one, needs) for one, needs, applies in ORDER if applies is None or applies(constraints)])
+
+
+def derived(constraints: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the passes derive from a target's constraints, which is computed only once for each profile."""
+    return {
+        "passes": plan(constraints),
+        "id_form": ids.required_form(constraints),
+        "name_form": names.required_form(constraints),
+    }
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:

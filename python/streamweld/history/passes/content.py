@@ -348,8 +348,9 @@ def _of_result(result: Result, context: Context) -> Result:
         altered = altered or members_sent is not part
         if isinstance(members_sent, CONTENT_PARTS):
             inner.append(members_sent)
-    fill = context.fact("result_empty", "text")
-    if context.fact("result_empty", "only") == "list" and members_of(result.raw).get("content") != []:
+    empty = context.facts("result_empty")
+    fill = empty.get("text")
+    if empty.get("only") == "list" and members_of(result.raw).get("content") != []:
         fill = None
     if fill and not inner and (result.value is MISSING or result.value == ""):
         context.edit("result_empty", result.path, "added a text part to an empty result")

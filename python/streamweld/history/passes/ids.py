@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._pure.encode.common.tool_ids import PREFIX
 from streamweld.history.chat_reasoning import signature_member
 from streamweld.history.ids import IdForm, Minter, form_of
 from streamweld.history.media_types import standard_base64
-from streamweld.history.model import ApprovalRequest, Call, Result, arguments_text, changed, decoded, with_parts
+from streamweld.history.model import EMPTY, ApprovalRequest, Call, Result, arguments_text, changed, decoded, with_parts
 from streamweld.history.open_calls import OpenCalls
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamweld.history.context import Context
     from streamweld.history.model import Part, Turn
 
-__all__ = ["run"]
+__all__ = ["required_form", "run"]
 
 _HOLDERS: Final = (Call, Result, ApprovalRequest)  # parts with the id of a call
 _MARK: Final = "__thought__"
@@ -26,13 +28,19 @@ _CARRIED: Final = re.compile(rf"(.+?){_MARK}([A-Za-z0-9+/_-]+=*)", re.DOTALL)
 _SIGNED_CALLS: Final = frozenset({"gemini", "ai-sdk-model", "ai-sdk-ui"})  # dialects that can sign a call
 
 
+def required_form(constraints: Mapping[str, Any]) -> IdForm:
+    """Return the form of an id that a target with these constraints requires. It depends only on the constraints."""
+    fact: Mapping[str, Any] = constraints.get("tool_id") or EMPTY
+    return IdForm() if fact.get("keep") else form_of(fact)  # kept ids may have any form but must not be empty
+
+
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with ids that the target accepts.
 
     If several calls have the same id, the first one keeps the id if possible.
     """
     fact = context.facts("tool_id")
-    form = IdForm() if fact.get("keep") else form_of(fact)  # kept ids may have any form but must not be empty
+    form: IdForm = context.constraints["id_form"]
     found = context.survey(turns)
     if found.paired:
         given = [call.call_id for call in found.calls]

@@ -111,9 +111,13 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         if needs is not None and not getattr(found, needs):
             continue
         made = one(turns, context)
-        # A pass may return a new list of the same turns. In that case, the old list is kept, because its survey is
-        # still valid.
-        if made is not turns and not (len(made) == len(turns) and all(map(is_, made, turns))):
+        if made is turns:
+            continue
+        # A pass may return a new list of the same turns, and hand the survey on to that list. In that case, the old
+        # list is kept, and its survey is still valid.
+        if len(made) == len(turns) and all(map(is_, made, turns)):
+            found.adopt(turns)
+        else:
             turns = made
             found = context.survey(turns)
     return turns

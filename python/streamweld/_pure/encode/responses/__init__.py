@@ -22,7 +22,7 @@ from streamweld._pure.encode.common.usage import neutral
 from streamweld._pure.encode.common.writer import compact_json, members, quoted, spliced
 from streamweld._pure.encode.responses.copied_items import object_members
 from streamweld._pure.encode.responses.image import write_image
-from streamweld._pure.encode.responses.item_members import ItemMembers, read_members
+from streamweld._pure.encode.responses.item_members import NO_MEMBERS, ItemMembers, read_members
 from streamweld._pure.encode.responses.items import (
     CALL,
     CUSTOM,
@@ -403,7 +403,7 @@ class Responses:
         self._mark_idle(holder)
 
     def _mark_idle(self, holder: Holder) -> None:
-        if not (holder.open or holder.others.open) and self._holders.get(holder.key) is holder:
+        if not (holder.open or holder.has_open_others) and self._holders.get(holder.key) is holder:
             self._idle[holder.key] = holder
 
     def _new_index(self, part: int, sent: int | None = None) -> int:
@@ -536,7 +536,7 @@ class Responses:
         is_reasoning = self._added("reasoning", sent.index, sent.item_id) is not None
         shape = self._content_shape("reasoning" if is_reasoning else "message")
         holder = self._own_holder(shape, sent.index, sent.item_id, passed.index)
-        part = holder.others.find(sent.sub, closes=sent.closes)
+        part = holder.find_other(sent.sub, closes=sent.closes)
         if part is None:
             part = self._add_other(holder, sent.sub, sent.part)
         else:
@@ -550,7 +550,7 @@ class Responses:
 
     def _take_current(self) -> ItemMembers:
         """Return the members of the source's item whose events are being written."""
-        members, self._current = self._current or ItemMembers(), None
+        members, self._current = self._current or NO_MEMBERS, None
         return members
 
     # Text
@@ -607,7 +607,7 @@ class Responses:
             identity = known.id if known else item_id or self._context.mint.new("msg" if shape.holder is None else "rs")
             index = self._take_index(at if is_announced else index)
             announced = is_announced and index == at
-            members = self._unopened.pop(key, None) or ItemMembers()
+            members = self._unopened.pop(key, None) or NO_MEMBERS
             holder = Holder(self._wire, shape, identity, index, members, announced=announced)
             self._known.add(identity, at, holder)
             if item_id is not None:
@@ -681,7 +681,7 @@ class Responses:
             holder = self._bare.pop(event.part, None)
             if holder is None:
                 identity = self._context.mint.new("msg" if shape.holder is None else "rs")
-                holder = Holder(self._wire, shape, identity, self._new_index(event.part), ItemMembers())
+                holder = Holder(self._wire, shape, identity, self._new_index(event.part), NO_MEMBERS)
             self._write_others(holder, shape)
             item = self._items[event.part] = TextItem(holder, shape, holder.free_sub(shape))
         return item

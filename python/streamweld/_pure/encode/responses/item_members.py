@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld._pure.json.members import Raw
 
-__all__ = ["ItemMembers", "OtherPart", "OtherParts", "SentParts", "read_members"]
+__all__ = ["NO_MEMBERS", "ItemMembers", "OtherPart", "OtherParts", "SentParts", "read_members"]
 
 # Members of items and of content parts that the encoder writes itself. `function` contains a call in the form of Chat
 # Completions, which is written as name and arguments.
@@ -65,7 +64,8 @@ class OtherParts:
     def __init__(self) -> None:
         self.all: list[OtherPart] = []
         self._by_index: dict[int, OtherPart] = {}  # by the index in the source
-        self.waiting: deque[ListedPart] = deque()  # parts of the source's item that are not written yet
+        # Parts of the source's item that are not written yet, the next one last. A list takes less memory than a deque.
+        self.waiting: list[ListedPart] = []
         self.open = 0  # number of parts that have not ended
 
     def find(self, index: int | None, *, closes: bool) -> OtherPart | None:
@@ -116,6 +116,7 @@ class OtherParts:
                 self.waiting.append(one)
             else:
                 part.json = one.json
+        self.waiting.reverse()
 
 
 @dataclass(slots=True)
@@ -149,6 +150,10 @@ class ItemMembers:
     content: SentParts = field(default_factory=SentParts)
     summary: SentParts = field(default_factory=SentParts)
     is_done: bool = False  # the item is complete, so that its parts are
+
+
+# Shared by all items without such members, because a response may have many items.
+NO_MEMBERS: Final = ItemMembers()
 
 
 def read_members(context: EncodeContext, kind: str, item: str, *, is_done: bool) -> ItemMembers:

@@ -94,6 +94,7 @@ class Holder:
 
     __slots__ = (
         "_next",
+        "_others",
         "_texts",
         "at",
         "encrypted",
@@ -106,7 +107,6 @@ class Holder:
         "members",
         "numbers",
         "open",
-        "others",
         "parts",
         "resumed",
         "status",
@@ -146,8 +146,9 @@ class Holder:
         self.parts: dict[str, dict[int, ClosedPart | OtherPart | None]] = {shape.holder or "content": {}}
         self._next: dict[str, int] = {}  # for each index member, one more than the highest part index
         self._texts: dict[str, int] = {}  # for each index member, the number of parts written from events
-        self.others = OtherParts()  # the parts in `content` that are not written from events
-        self.others.list(members.content.others)
+        # The parts in `content` that are not written from events. Most items have none, and there may be many items.
+        self._others: OtherParts | None = None
+        self._list_others(members)
         if not announced:
             wire.event("response.output_item.added", f'{self.at},"item":{self._item("in_progress")}')
 
@@ -173,13 +174,31 @@ class Holder:
     def take_members(self, members: ItemMembers) -> None:
         """Take the members of the source's item, which may list other forms of the parts that were sent."""
         self.members = members
-        self.others.list(members.content.others)
+        self._list_others(members)
+
+    def _list_others(self, members: ItemMembers) -> None:
+        if self._others is not None or members.content.others:
+            self._made_others().list(members.content.others)
+
+    def _made_others(self) -> OtherParts:
+        if self._others is None:
+            self._others = OtherParts()
+        return self._others
+
+    def find_other(self, index: int | None, *, closes: bool) -> OtherPart | None:
+        """Return the part with this index in the source, if it is written as it was sent."""
+        return None if self._others is None else self._others.find(index, closes=closes)
+
+    @property
+    def has_open_others(self) -> bool:
+        """Whether a part that is written as it was sent has not ended."""
+        return self._others is not None and self._others.open > 0
 
     def add_other(self, sent: int | None, sub: int, raw: str, *, shows: bool = True) -> OtherPart:
         """Add a part that is written as it was sent. `sent` is its index in the source. If `shows` is false, only the
         item contains the part.
         """
-        part = self.others.add(sent, sub, raw)
+        part = self._made_others().add(sent, sub, raw)
         self._take("content", sub, part)
         if shows:
             self._other_event("added", part)
@@ -187,23 +206,23 @@ class Holder:
 
     def end_other(self, part: OtherPart, *, shows: bool = True) -> None:
         """End a part that is written as it was sent."""
-        if self.others.end(part) and shows:
+        if self._made_others().end(part) and shows:
             self._other_event("done", part)
 
     def end_others(self) -> None:
         """End the open parts that are written as they were sent."""
-        if self.others.open:
-            for part in self.others.all:
+        if self._others is not None and self._others.open:
+            for part in self._others.all:
                 self.end_other(part)
 
     def next_other(self, shape: Shape | None) -> ListedPart | None:
         """Remove and return the next part that is not written yet and precedes the next text of a shape, or that
         precedes the end of the item.
         """
-        waiting = self.others.waiting
-        if not waiting or (shape is not None and waiting[0].before > self._texts.get(shape.holder or "content", 0)):
+        waiting = None if self._others is None else self._others.waiting
+        if not waiting or (shape is not None and waiting[-1].before > self._texts.get(shape.holder or "content", 0)):
             return None
-        return waiting.popleft()
+        return waiting.pop()
 
     def _other_event(self, verb: str, part: OtherPart) -> None:
         fields = f'"item_id":{self.identity},{self.at},"content_index":{part.sub},"part":{spliced(part.json)}'

@@ -149,6 +149,10 @@ pub(crate) struct ItemMembers {
 }
 
 impl ItemMembers {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.item.is_empty() && self.content.is_empty() && self.summary.is_empty()
+    }
+
     /// Returns the members of an item of type `kind`. If there is no room to store them, records a loss.
     pub(crate) fn of(context: &mut EncodeContext, kind: &str, item: &str) -> ItemMembers {
         let whole = Object::of(Raw {
@@ -209,6 +213,10 @@ fn drop_other_arguments(members: &mut ExtraMembers, call: &Object<'_>, kind: &st
 }
 
 impl SentParts {
+    fn is_empty(&self) -> bool {
+        self.written.is_empty() && self.others.is_empty()
+    }
+
     /// Returns the parts in a list of an item. Returns nothing if the parts have no unknown members, and all of them
     /// have a type that the encoder writes.
     fn of(item: &Object<'_>, name: &str, reasons: bool) -> SentParts {

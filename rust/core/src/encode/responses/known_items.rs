@@ -2,6 +2,7 @@
 
 use crate::encode::responses::body::Body;
 use crate::model::small_map::Map;
+use std::sync::Arc;
 
 /// Key of an item from a source in the same dialect: either its index and the number of earlier items at that index, or
 /// the item's id.
@@ -41,8 +42,8 @@ pub(crate) enum KnownItem {
     Written(usize),
     /// The position of an item that is copied.
     Copied(usize),
-    /// A message or reasoning item without a part.
-    Announced(AnnouncedItem),
+    /// A message or reasoning item without a part. Shared, because there may be many, each with an id and an index.
+    Announced(Arc<AnnouncedItem>),
 }
 
 /// The type of an item from the source, with the id and the index that the source gives it.
@@ -75,7 +76,7 @@ impl KnownItems {
 #[derive(Debug)]
 pub(crate) struct Listing {
     pub(crate) key: SourceItemKey,
-    pub(crate) item: AnnouncedItem,
+    pub(crate) item: Arc<AnnouncedItem>,
     /// The index to keep.
     pub(crate) index: Option<i64>,
     /// True if the source ends the item.

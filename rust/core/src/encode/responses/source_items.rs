@@ -32,6 +32,7 @@ use crate::model::unmodelled::SentItem;
 use crate::model::unmodelled::SentPart;
 use std::borrow::Cow;
 use std::mem;
+use std::sync::Arc;
 
 /// Returns the item of the given kind that the source opened at this index, and the number of earlier items at
 /// that index. If there are several items of that kind, returns the one with this id, or the last one if no item
@@ -203,11 +204,11 @@ impl Items {
         let id = member_of(raw, "id").and_then(string);
         let id = id.filter(|id| FACTS.is_id(id));
         let key = source_key(&context.passed, kind, (sent.index, id.as_deref()));
-        let item = AnnouncedItem {
+        let item = Arc::new(AnnouncedItem {
             kind,
             at: sent.index,
             id: id.map(Cow::into_owned),
-        };
+        });
         match self.known_item(&key, &item) {
             Some(item) => {
                 if let Some(item) = self.all.get_mut(item) {
@@ -216,9 +217,12 @@ impl Items {
                 self.list_others(item);
             }
             None => {
-                let announced = KnownItem::Announced(item.clone());
+                let announced = KnownItem::Announced(Arc::clone(&item));
                 self.known.add(item.id.as_deref(), item.at, &announced);
-                _ = self.unopened.insert(key.clone(), members);
+                self.unopened.remove(&key);
+                if !members.is_empty() {
+                    _ = self.unopened.insert(key.clone(), members);
+                }
             }
         }
         self.listing = Some(Listing {

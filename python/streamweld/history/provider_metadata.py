@@ -117,7 +117,7 @@ def cache_mark(given: Any) -> tuple[Mapping[str, Any], Mapping[str, Any], tuple[
 
 
 def image_detail(given: Any) -> tuple[str, Mapping[str, Any]] | None:
-    """Return an image's level of detail from the options of a part, and the other options. None if there is no level.
+    """Return an image's level of detail, or None, and the options of the part without it.
 
     >>> image_detail({"openai": {"imageDetail": "low"}, "x": {"y": 1}})
     ('low', {'x': {'y': 1}})

@@ -20,7 +20,7 @@ __all__ = ["Grounding", "WrittenPart"]
 # Maximum size of the texts of all segments in a response, in bytes. Segments can overlap, so without a limit the
 # texts could be much longer than the response. Clients do not need the text of a segment, because they have the
 # positions.
-_MOST_SEGMENT_TEXT: Final = 1 << 20
+_MAX_SEGMENT_TEXTS: Final = 1 << 20
 
 
 @dataclass(slots=True)
@@ -122,7 +122,7 @@ class Grounding:
         texts = {choice: "".join(self._candidate(choice).texts) for choice in places}
         offsets = {choice: _byte_offsets(texts[choice], found) for choice, found in places.items()}
         written: dict[int, list[str]] = {choice: [] for choice in places}
-        room = _MOST_SEGMENT_TEXT
+        room = _MAX_SEGMENT_TEXTS
         for support in self._supports:
             start, end = offsets[support.choice][support.start], offsets[support.choice][support.end]
             fits = end - start <= room

@@ -26,7 +26,7 @@ class Copied:
     index: int
     kind: str
     identity: str  # the id that clients received, which the encoder mints if the item was sent without one
-    json: str | None = None  # the item as it was last sent; None if there is no room to store it
+    json: str | None = None  # the item as it was last sent; None if it exceeds the limit
     is_done: bool = False
 
 
@@ -48,7 +48,7 @@ class CopiedItems:
         }
 
     def lack_any(self) -> bool:
-        """Return True if an item is missing in the output because there was no room to store it."""
+        """Return True if an item is missing in the output because it exceeded the limit."""
         return any(item.json is None for item in self.all)
 
 

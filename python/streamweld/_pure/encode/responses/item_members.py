@@ -157,7 +157,7 @@ NO_MEMBERS: Final = ItemMembers()
 
 
 def read_members(context: EncodeContext, kind: str, item: str, *, is_done: bool) -> ItemMembers:
-    """Return the members of an item of type `kind`. If there is no room to store them, record a loss."""
+    """Return the members of an item of type `kind`. Members beyond the limit are dropped, and a loss is recorded."""
     whole = object_members(item)
     members = _others(whole, _OF_ITEM[kind])
     if kind in _ARGUMENTS and not _string(whole, _ARGUMENTS[kind]):

@@ -27,7 +27,7 @@ __all__ = ["Search", "WebSearches"]
 _Status: TypeAlias = Literal["in_progress", "completed", "failed", "incomplete"]
 
 _NAME: Final = "web_search"
-_EXPRESSED: Final = frozenset({"type", "toolName"})  # members of the metadata that only say what the item is
+_EXPRESSED: Final = frozenset({"type", "toolName"})  # metadata that the item's type already states
 _WRITTEN: Final = frozenset({"type", "url"})  # members of a found page that the item contains or implies
 
 
@@ -57,7 +57,7 @@ class WebSearches:
         self._by_call: dict[str, deque[Search]] = {}  # open searches by the id of their call
 
     def expresses(self, event: Event) -> bool:
-        """Return True if the metadata of an event only says what the item of a search shows as well."""
+        """Return True if the item of a search already states everything in the event's metadata."""
         if not _EXPRESSED.issuperset(getattr(event, "provider_metadata", None) or ()):
             return False
         match event:

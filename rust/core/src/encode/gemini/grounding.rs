@@ -125,7 +125,7 @@ impl Grounding {
         to.number(i64::try_from(page).unwrap_or(i64::MAX)).raw("]}");
     }
 
-    /// Writes the member of the candidate, unless there are no pages.
+    /// Writes `groundingMetadata`, if the candidate cites a page.
     pub(crate) fn write(&self, to: &mut Writer) {
         if self.chunks.bytes.is_empty() {
             return;

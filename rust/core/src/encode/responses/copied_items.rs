@@ -22,7 +22,7 @@ pub(crate) enum Name {
 /// An item that is written as it was sent.
 #[derive(Debug)]
 pub(crate) struct Copied {
-    /// The item as it was last sent, with its own id. `None` if there is no room to store it.
+    /// The item as it was last sent, with its own id. `None` if it exceeds the limit.
     pub(crate) json: Option<String>,
     pub(crate) kind: String,
     /// The id that clients know. An item without an id gets a generated one.
@@ -66,7 +66,7 @@ impl CopiedItems {
         }
     }
 
-    /// Returns true if an item is missing in the output because there was no room to store it.
+    /// Returns true if an item is missing in the output because it exceeded the limit.
     pub(crate) fn lack_any(&self) -> bool {
         self.all.iter().any(|item| item.json.is_none())
     }

@@ -153,7 +153,7 @@ impl ItemMembers {
         self.item.is_empty() && self.content.is_empty() && self.summary.is_empty()
     }
 
-    /// Returns the members of an item of type `kind`. If there is no room to store them, records a loss.
+    /// Returns the members of an item of type `kind`. Members beyond the limit are dropped, and a loss is recorded.
     pub(crate) fn of(context: &mut EncodeContext, kind: &str, item: &str) -> ItemMembers {
         let whole = Object::of(Raw {
             text: item,

@@ -120,7 +120,7 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
         // deltas. AI SDK sources repeat the metadata of start events and deltas in the closing event of the part.
         let is_phase = A::WRITES_PHASES && has_only_phase(context.source, event);
         let is_written = is_phase || (writes_unmodelled && is_start(event));
-        if (is_start(event) || is_delta(event))
+        if (is_start(event) || event.is_delta())
             && !is_written
             && !context.source.starts_with("ai-sdk-")
         {
@@ -224,15 +224,5 @@ fn is_start(event: &Event<'_>) -> bool {
             | Event::ReasoningStarted { .. }
             | Event::RefusalStarted(_)
             | Event::ToolCallStarted { .. }
-    )
-}
-
-fn is_delta(event: &Event<'_>) -> bool {
-    matches!(
-        event,
-        Event::TextDelta(_)
-            | Event::ReasoningDelta(_)
-            | Event::RefusalDelta(_)
-            | Event::ToolCallDelta(_)
     )
 }

@@ -118,7 +118,7 @@ impl Encoder for Responses {
             return context.losses.note("choices");
         }
         // The items of a source in the same dialect keep their unknown members, but its deltas do not.
-        let is_kept = context.passed.own && !is_delta(event);
+        let is_kept = context.passed.own && !event.is_delta();
         let takes_logprobs = self.takes_logprobs(context, event);
         if !(takes_logprobs || is_kept || self.takes_search(context, event)) {
             context.losses.metadata_of(event);
@@ -759,14 +759,4 @@ impl Responses {
         context.broken = true;
         self.end(context, Some(EndingError::named("contradicted")));
     }
-}
-
-fn is_delta(event: &Event<'_>) -> bool {
-    matches!(
-        event,
-        Event::TextDelta(_)
-            | Event::ReasoningDelta(_)
-            | Event::RefusalDelta(_)
-            | Event::ToolCallDelta(_)
-    )
 }

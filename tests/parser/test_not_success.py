@@ -9,6 +9,7 @@ import pytest
 import streamweld as sw
 
 from tests.support.backends import using
+from tests.support.cases import case
 from tests.support.harness import policy_of, read
 from tests.support.vector_files import DIALECTS, chunks_of, is_broken, label, streams
 
@@ -36,15 +37,20 @@ def test_no_output_makes_a_success(backend: str, vector: dict[str, Any]) -> None
     parsed = read(backend, chunks_of(vector), vector["options"], broken=is_broken(vector)).response
     allowed = runnable(parsed)
     for target in TARGETS:
-        after, lost = read_as(backend, vector, target)
-        if after is None:
-            continue
-        if "refused_call" not in lost:
-            assert runnable(after) <= allowed, target
-        # A target with one choice gets the choice that began first, which is not always the one with the lowest index.
-        carried = parsed.choices if "choices" in lost else parsed.choices[:1]
-        if carried and all(one.raw_finish_reason is not None and one.finish_reason not in SUCCESS for one in carried):
-            assert after.finish_reason not in SUCCESS, target
+        with case(target):
+            hold(parsed, allowed, *read_as(backend, vector, target))
+
+
+def hold(parsed: Response, allowed: set[tuple[str, str]], after: Response | None, lost: set[str]) -> None:
+    """Check what a reader of one target gets; `allowed`: the calls that `parsed` lets run."""
+    if after is None:
+        return
+    if "refused_call" not in lost:
+        assert runnable(after) <= allowed
+    # A target with one choice gets the choice that began first, which is not always the one with the lowest index.
+    carried = parsed.choices if "choices" in lost else parsed.choices[:1]
+    if carried and all(one.raw_finish_reason is not None and one.finish_reason not in SUCCESS for one in carried):
+        assert after.finish_reason not in SUCCESS
 
 
 def read_as(backend: str, vector: dict[str, Any], target: str) -> tuple[Response | None, set[str]]:

@@ -1362,7 +1362,7 @@ impl EventFilter for TextCalls {
         }
         if free < length {
             choice.hold_end(part, deltas, free);
-            self.singles = HELD;
+            self.singles = BRIEFLY;
         }
         Row::Divided(part, &self.row.divided)
     }
@@ -1378,14 +1378,19 @@ impl EventFilter for TextCalls {
         if choice.as_ref().is_some_and(is_unmarked) {
             return ends.len();
         }
-        let is_first = choice
-            .as_ref()
-            .is_none_or(|it| matches!(it.text_position, TextPosition::Opened(_)));
-        let count = choice.map_or(0, |it| {
-            it.unmarked_pieces(texts, ends, &self.settings, examined)
-        });
+        let Some(choice) = choice else {
+            self.singles = BRIEFLY;
+            return 0;
+        };
+        let count = choice.unmarked_pieces(texts, ends, &self.settings, examined);
         if count < ends.len() {
-            self.singles = if is_first { FIRST } else { SINGLES };
+            let is_brief = match choice.text_position {
+                TextPosition::Opened(_) => true,
+                // The next delta usually shows that no marker begins.
+                TextPosition::None => choice.scanner.is_in_text(),
+                TextPosition::LineStart(_) | TextPosition::InLine(_) => false,
+            };
+            self.singles = if is_brief { BRIEFLY } else { SINGLES };
         }
         count
     }
@@ -1413,13 +1418,11 @@ fn position_of(choices: &List<Choice>, index: i32) -> Option<usize> {
     choices.position(index)
 }
 
-/// Number of deltas to process one by one at the start of a choice, because the first delta is emitted with the start
-/// event.
-const FIRST: usize = 1;
-/// Number of deltas to process one by one if a marker follows, or if text is held back.
+/// Number of deltas to process one by one if a single delta usually suffices: at the start of a choice, because the
+/// first delta is emitted with the start event, and while the beginning of a marker is held back.
+const BRIEFLY: usize = 1;
+/// Number of deltas to process one by one if a marker follows, or in a block and after it.
 const SINGLES: usize = 16;
-/// Number of deltas to process one by one after the end of a row was held back: the delta that releases it.
-const HELD: usize = 1;
 
 /// Emits a snapshot of the response with its parts replaced. Added parts come after all parts of the assembler.
 pub(crate) struct ShownSink<'s> {

@@ -174,6 +174,11 @@ impl Scanner {
         }
     }
 
+    /// Returns true if the position is outside of blocks, and no block precedes it.
+    pub fn is_in_text(&self) -> bool {
+        matches!(self.state, State::Text)
+    }
+
     /// Returns true if a marker that must be at the start of a line may come next.
     pub fn is_at_line_start(&self, settings: &Settings) -> bool {
         !settings.line_firsts.is_empty() && self.begins_line(self.text.len(), settings)

@@ -21,8 +21,27 @@ if TYPE_CHECKING:
 
 SCHEMAS = corpus.ROOT.parent / "data" / "openresponses"
 VERSIONS = ("2026-01-15", "2026-04-24")
-# An OpenAI item type that OpenResponses leaves to extensions.
-BEYOND = ("custom_tool_call",)
+# Types of OpenAI that OpenResponses leaves to extensions. A repair writes all but the first as the source sent them.
+BEYOND = (
+    "custom_tool_call",
+    "shell_call",
+    "shell_call_output",
+    "apply_patch_call",
+    "computer_call",
+    "local_shell_call",
+    "web_search_call",
+    "file_search_call",
+    "code_interpreter_call",
+    "image_generation_call",
+    "mcp_list_tools",
+    "mcp_approval_request",
+    "function_call_output",
+    "compaction",
+    "of_tomorrow",
+    "file_citation",
+    "output_hologram",
+    "acme:tool",
+)
 
 pytestmark = pytest.mark.skipif(not SCHEMAS.is_dir(), reason=f"no published schemas at {SCHEMAS}")
 

@@ -23,9 +23,11 @@ __all__ = [
     "is_blank_error",
     "is_message",
     "is_notice",
+    "is_problem",
     "is_raised_by_clients",
     "is_stated",
     "read_error",
+    "reports_failed_base",
     "reports_failure",
     "reports_success",
     "text_error",
@@ -33,6 +35,7 @@ __all__ = [
 
 MAX_TEXT = 512  # maximum length, in characters, of a message taken from text that is not JSON
 HTTP_ERROR = 400  # the lowest HTTP status that indicates an error
+_HTTP_LIMIT = 600  # HTTP statuses are below this value
 _STATUS_LIMIT = 10**9  # numbers greater than or equal to this value are not treated as a status
 
 # Members that may contain the message of an error, in the order in which they are tried. A path with several names
@@ -65,6 +68,10 @@ _SENTENCES = ("message", "msg", "errmsg", "err_msg")
 _STATUSES = (
     "code", "statusCode", "status_code", "status", "originalStatusCode", "http_status", "httpStatus", "httpCode",
     "http_code",
+)  # fmt: skip
+# Members that can only contain the status of an HTTP response.
+_HTTP_STATUSES = (
+    "statusCode", "status_code", "originalStatusCode", "http_status", "httpStatus", "httpCode", "http_code",
 )  # fmt: skip
 _RESULTS = ("errcode", "err_code", "errno", "retcode", "ret")  # zero means success
 _FAILED = ("error", "failed", "fail", "failure")
@@ -110,14 +117,16 @@ def read_error(payload: Payload, path: Path, error: object) -> ErrorFields:
 def reports_failure(value: Mapping[str, Any]) -> bool:
     """Return whether an object without members of its dialect has a known error shape.
 
-    The known shapes are a gateway-specific error member, a flag that indicates failure, and an error status with a
-    message.
+    The known shapes are a gateway-specific error member, a flag that indicates failure, the status of a failed HTTP
+    response, and another error status with a message.
     """
     if any(value.get(name) for name in _OWN) or value.get("success") is False or value.get("ok") is False:
         return True
     if any(_lookup(value, path) for path in _WRAPPED) or value.get("event") == "error":
         return True
-    if any(_is_status(_lookup(value, path), 1) for path in (("base_resp", "status_code"), ("header", "code"))):
+    if reports_failed_base(value) or _is_status(_lookup(value, ("header", "code")), 1):
+        return True
+    if any(_is_http_error(value.get(name)) for name in _HTTP_STATUSES) and not _states_success(value):
         return True
     worded = any(isinstance(value.get(name), str) and value[name] for name in _WORDS)
     if (
@@ -125,12 +134,28 @@ def reports_failure(value: Mapping[str, Any]) -> bool:
         and not _states_success(value)
         and (
             value.get("status") in _FAILED
+            or value.get("result") in _FAILED
             or any(_is_status(value.get(name), HTTP_ERROR) for name in _STATUSES)
             or any(_is_status(value.get(name), 1) for name in _RESULTS)
         )
     ):
         return True
     return "detail" in value and "type" not in value and _is_detail(value["detail"])
+
+
+def reports_failed_base(value: Mapping[str, Any]) -> bool:
+    """Return whether `base_resp` reports a failure (MiniMax). It may be next to the choices of a chunk."""
+    return _is_status(_lookup(value, ("base_resp", "status_code")), 1)
+
+
+def is_problem(value: Mapping[str, Any]) -> bool:
+    """Return whether the object has the form of problem details (RFC 9457): a URI as type, the status of a failed HTTP
+    response, and a title or detail.
+    """
+    kind = value.get("type")
+    is_uri = isinstance(kind, str) and (":" in kind or "/" in kind)
+    worded = any(isinstance(value.get(name), str) for name in ("title", "detail"))
+    return is_uri and worded and _is_http_error(value.get("status"))
 
 
 def is_notice(name: str) -> bool:
@@ -209,14 +234,16 @@ def is_bare(value: Mapping[str, Any]) -> bool:
 
 
 def is_message(value: object) -> bool:
-    """Return whether an object that no dialect defines has a message and no type.
+    """Return whether an object that no dialect defines has no type, and has a message, or a blank message with a code.
 
     Gateways send notices and errors in this form. An object in this form is an error if it is the last object of the
     response.
     """
     if not is_object(value) or value.get("type") is not None or reports_success(value):
         return False
-    return any(isinstance(value.get(name), str) and value[name].strip() for name in _SENTENCES)
+    sentences = [value[name] for name in _SENTENCES if isinstance(value.get(name), str)]
+    has_code = any(_is_status(value.get(name), 1) for name in (*_STATUSES, *_RESULTS))
+    return bool(sentences) and (has_code or any(text.strip() for text in sentences))
 
 
 def text_error(text: str) -> ErrorFields:
@@ -254,11 +281,16 @@ def _is_status(value: object, least: int) -> bool:
     return least <= value < _STATUS_LIMIT or -_STATUS_LIMIT <= value < 0
 
 
+def _is_http_error(value: object) -> bool:
+    """Return whether the value is the status of a failed HTTP response."""
+    return _is_status(value, HTTP_ERROR) and not _is_status(value, _HTTP_LIMIT)
+
+
 def _is_detail(value: object) -> bool:
-    """Return whether the value can be the `detail` of an error from a web framework: a string, or a non-empty array of
+    """Return whether the value can be the `detail` of an error from a web framework: a text, or a non-empty array of
     validation errors.
     """
-    return isinstance(value, str) or (is_array(value) and len(value) > 0)
+    return (isinstance(value, str) and not _is_blank(value)) or (is_array(value) and len(value) > 0)
 
 
 def _plain(payload: Payload, path: Path, value: object) -> str:

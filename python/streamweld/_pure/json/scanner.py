@@ -372,6 +372,15 @@ def value_end(text: str, at: int) -> int:
             return at
 
 
+def ordered_members(text: str) -> dict[str, str]:
+    """Return the key and the raw text of each member of an object, in wire order.
+
+    A repeated key has its first position and its last value, as in a parsed dictionary.
+    """
+    spans = _member_spans(text, _skip_space(text, 0) + 1, moves_repeated=False)
+    return {key: text[start:end] for key, (start, end) in spans.items() if isinstance(key, str)}
+
+
 def _spans(text: str, at: int) -> dict[str | int, Span]:
     """Return the spans of the members or elements of the container at `at`, or {} if the value is not a container."""
     if text[at] == "{":
@@ -379,7 +388,7 @@ def _spans(text: str, at: int) -> dict[str | int, Span]:
     return _element_spans(text, at + 1) if text[at] == "[" else {}
 
 
-def _member_spans(text: str, at: int) -> dict[str | int, Span]:
+def _member_spans(text: str, at: int, *, moves_repeated: bool = True) -> dict[str | int, Span]:
     found: dict[str | int, Span] = {}
     while True:
         member = _MEMBER.match(text, at)
@@ -395,7 +404,8 @@ def _member_spans(text: str, at: int) -> dict[str | int, Span]:
                 return found
             key, start = _key(text, at)
             end = value_end(text, start)
-        found.pop(key, None)  # a duplicate key has the position of its last value
+        if moves_repeated:
+            found.pop(key, None)  # a duplicate key has the position of its last value
         found[key] = start, end
         at = end
 

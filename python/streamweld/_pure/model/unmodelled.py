@@ -17,19 +17,30 @@ __all__ = [
     "BlockDelta",
     "BlockMembers",
     "BlockOpened",
+    "CandidatePart",
     "ChoiceEnd",
     "ChoiceMembers",
     "ChunkFacts",
+    "ChunkMembers",
+    "ItemEnd",
+    "ItemEvent",
+    "ItemPlace",
     "Members",
     "MembersOf",
     "OtherEvent",
     "ReasoningFacts",
+    "SentItem",
+    "SentPart",
     "Unmodelled",
 ]
 
 # The Messages object that contained unknown members: the message, its usage, the `message_delta` event, the delta or
 # the usage in that event, or the `message_stop` event.
 MembersOf: TypeAlias = Literal["message", "start_usage", "end", "delta", "end_usage", "stop"]
+
+# Where a Responses stream contains an output item: in the event that announces the item, in the event that ends it, or
+# in the output of the response object.
+ItemPlace: TypeAlias = Literal["added", "done", "output"]
 
 
 @dataclass(slots=True, frozen=True)
@@ -136,7 +147,61 @@ class ChoiceEnd:
 
     choice: int
     finishes: bool  # the choice has a finish reason
-    has_logprobs: bool  # the choice has a finish reason, and log probabilities that no event contains
+
+
+@dataclass(slots=True, frozen=True)
+class CandidatePart:
+    """A part of a Gemini candidate that the encoder does not write itself, as it was sent."""
+
+    choice: int
+    part: str
+
+
+@dataclass(slots=True, frozen=True)
+class ChunkMembers:
+    """The unknown members of a Gemini chunk and of its candidates. All parts of the chunk were reported before."""
+
+    candidates: tuple[tuple[int, Mapping[str, str]], ...]  # index and members of each candidate that has any
+    members: Mapping[str, str]
+
+
+@dataclass(slots=True, frozen=True)
+class SentItem:
+    """A Responses output item, as it was sent. The item is reported before its events, which end with `ItemEnd`."""
+
+    place: ItemPlace
+    kind: str  # type of the item, or the type that the decoder assumes if the item has none
+    index: int | None  # output index
+    item: str
+    payload: str  # the event that contains the item
+
+
+@dataclass(slots=True, frozen=True)
+class SentPart:
+    """A Responses content part of unknown type was opened or closed. The events that it causes follow, and end with
+    `ItemEnd`.
+    """
+
+    item_id: str | None
+    index: int | None  # output index
+    sub: int | None  # index of the part inside its item
+    part: str
+    closes: bool
+
+
+@dataclass(slots=True, frozen=True)
+class ItemEvent:
+    """A Responses event that does not concern text or the arguments of an ordinary call. The events that it causes
+    follow, and end with `ItemEnd`.
+    """
+
+    event: str | None  # name of the server-sent event
+    payload: str
+
+
+@dataclass(slots=True, frozen=True)
+class ItemEnd:
+    """All events of a Responses item, a `SentPart` or an `ItemEvent` were reported."""
 
 
 Unmodelled: TypeAlias = (
@@ -151,4 +216,10 @@ Unmodelled: TypeAlias = (
     | ReasoningFacts
     | ChoiceMembers
     | ChoiceEnd
+    | CandidatePart
+    | ChunkMembers
+    | SentItem
+    | SentPart
+    | ItemEvent
+    | ItemEnd
 )

@@ -28,7 +28,7 @@ from streamweld._pure.encode.common.encode_context import (
 )
 from streamweld._pure.encode.common.finish import Ending, ending_fault, fault_of
 from streamweld._pure.encode.common.id_mint import IdMint
-from streamweld._pure.model.unmodelled import BlockOpened
+from streamweld._pure.model.unmodelled import BlockOpened, SentItem, SentPart
 from streamweld._pure.pipeline.after_error import AfterError, is_contentless
 from streamweld._pure.pipeline.parser import Parser
 from streamweld._pure.repair.chunk_type import with_chunk_type
@@ -177,6 +177,7 @@ class Repairer:
         self._parser.out.on_item = self._keep_item
         self._parser.out.on_unmodelled = self._write_unmodelled
         self._context.passed.added = self._parser.out.added
+        self._context.passed.room = self._cap
 
     @property
     def dialect(self) -> str | None:
@@ -657,8 +658,18 @@ class Repairer:
         if self._parser.out.refusal is None and isinstance(encoder, WritesUnmodelled):
             passed, is_kept = self._context.passed, not (self._rewriting or self._parser.out.misread)
             passed.payload = self._parser.out.payload
-            passed.index = content.index if is_kept and isinstance(content, BlockOpened) else None
+            sent = content.index if isinstance(content, BlockOpened | SentItem | SentPart) else None
+            if self._parser.out.unopened:
+                self._write_opening(None)
+            if isinstance(content, SentPart):
+                passed.at, passed.sub, passed.item_id = content.index, content.sub, content.item_id
+            elif sent is not None:
+                passed.at = sent
+            passed.index = sent if is_kept else None
+            passed.moved = False
             encoder.write_unmodelled(content)
+            if passed.moved:
+                self._parser.out.mark_misread("index_taken")
 
     def _own_or_sent(self, fault: Fault) -> Fault:
         """Return the error that ends the output. If clients would not raise the upstream's error as sent, mark the

@@ -19,6 +19,8 @@ use std::borrow::Cow;
 const MESSAGE_CHARS: usize = 512;
 /// The lowest HTTP status that indicates an error.
 const HTTP_ERROR: i64 = 400;
+/// HTTP statuses are below this value.
+const HTTP_LIMIT: i64 = 600;
 /// Numbers greater than or equal to this value are not treated as a status.
 const STATUS_LIMIT: i64 = 1_000_000_000;
 
@@ -128,6 +130,18 @@ const STATUSES: [&str; 9] = [
     "httpCode",
     "http_code",
 ];
+/// Members that always contain an HTTP status. A status of at least 400 needs no message.
+const HTTP_STATUSES: [&str; 7] = [
+    "statusCode",
+    "status_code",
+    "originalStatusCode",
+    "http_status",
+    "httpStatus",
+    "httpCode",
+    "http_code",
+];
+/// Members that may contain a word for failure.
+const OUTCOMES: [&str; 2] = ["status", "result"];
 /// Members with a result code. Zero means success.
 const RESULTS: [&str; 5] = ["errcode", "err_code", "errno", "retcode", "ret"];
 const FAILED: [&str; 4] = ["error", "failed", "fail", "failure"];
@@ -290,16 +304,19 @@ pub(crate) fn reports_failure(own: &[Member<'_>]) -> bool {
     if WRAPPED.iter().any(is_filled) || is_string(find(own, "event"), "error") {
         return true;
     }
-    let results: [&[&str]; 2] = [&["base_resp", "status_code"], &["header", "code"]];
-    let has_result = |path: &&[&str]| lookup(own, path).is_some_and(|raw| is_status(raw, 1));
-    if results.iter().any(has_result) {
+    let result = lookup(own, &["header", "code"]);
+    if reports_failed_base(own) || result.is_some_and(|raw| is_status(raw, 1)) {
         return true;
     }
     let worded = |name: &&str| {
         find(own, name).is_some_and(|raw| raw.kind == Kind::String && !is_empty_value(raw))
     };
     let is_from = |name: &str, least| find(own, name).is_some_and(|raw| is_status(raw, least));
-    let failed = |word: &&str| is_string(find(own, "status"), word);
+    let is_failed = |name: &&str| find(own, name).is_some_and(is_http_error);
+    if HTTP_STATUSES.iter().any(is_failed) && !states_success(own) {
+        return true;
+    }
+    let failed = |word: &&str| OUTCOMES.iter().any(|name| is_string(find(own, name), word));
     if WORDS.iter().any(worded)
         && !states_success(own)
         && (FAILED.iter().any(failed)
@@ -311,15 +328,39 @@ pub(crate) fn reports_failure(own: &[Member<'_>]) -> bool {
     find(own, "type").is_none() && find(own, "detail").is_some_and(is_detail)
 }
 
+/// Returns true if the object has the form of problem details (RFC 9457): a URI as type, the status of a failed HTTP
+/// response, and a title or detail.
+pub(crate) fn is_problem(own: &[Member<'_>]) -> bool {
+    let is_uri = |raw| string(raw).is_some_and(|kind| kind.contains(':') || kind.contains('/'));
+    find(own, "type").is_some_and(is_uri)
+        && find(own, "status").is_some_and(is_http_error)
+        && ["title", "detail"]
+            .iter()
+            .any(|name| find(own, name).is_some_and(|raw| raw.kind == Kind::String))
+}
+
+/// The member that `reports_failed_base` reads.
+pub(crate) const FAILED_BASE: &str = "base_resp";
+
+/// Returns true if `base_resp` reports a failure. It may be next to the choices of a chunk:
+/// <https://platform.minimax.io/docs/api-reference/errorcode>.
+pub(crate) fn reports_failed_base(own: &[Member<'_>]) -> bool {
+    lookup(own, &[FAILED_BASE, "status_code"]).is_some_and(|raw| is_status(raw, 1))
+}
+
 /// Members that may contain an error message, in an object that does not look like an error otherwise.
 const BARE_WORDS: [&str; 4] = ["message", "msg", "errmsg", "err_msg"];
 
 /// Returns true if an object without members of the stream's dialect has a message, has no type, and does not report
-/// success. An object in this form is an error if it is the last object of the response.
+/// success. A blank message suffices next to a code. An object in this form is an error if it is the last object of the
+/// response.
 pub(crate) fn states_message(own: &[Member<'_>]) -> bool {
-    let is_words = |raw| string(raw).is_some_and(|words| !words.trim_matches(is_white).is_empty());
+    let mut codes = STATUSES.iter().chain(&RESULTS);
+    let has_code = codes.any(|name| find(own, name).is_some_and(|raw| is_status(raw, 1)));
+    let is_words =
+        |raw| string(raw).is_some_and(|words| has_code || !words.trim_matches(is_white).is_empty());
     let words = BARE_WORDS.iter().filter_map(|name| find(own, name));
-    find(own, "type").is_none() && words.into_iter().any(is_words) && !reports_success(own)
+    present(find(own, "type")).is_none() && words.into_iter().any(is_words) && !reports_success(own)
 }
 
 /// Returns true if the value is an integer or a string of digits, and is negative or at least `least`.
@@ -339,6 +380,11 @@ fn is_status(raw: Raw<'_>, least: i64) -> bool {
     })
 }
 
+/// Returns true if the value is the status of a failed HTTP response.
+fn is_http_error(raw: Raw<'_>) -> bool {
+    is_status(raw, HTTP_ERROR) && !is_status(raw, HTTP_LIMIT)
+}
+
 /// Returns true if the object has only one member: a string in `message`, or a usable `detail`. Proxies and web
 /// frameworks send errors in this form. `names`: the names of all members.
 pub(crate) fn is_bare<S: AsRef<str>>(members: &[Member<'_>], names: &[S]) -> bool {
@@ -351,10 +397,14 @@ pub(crate) fn is_bare<S: AsRef<str>>(members: &[Member<'_>], names: &[S]) -> boo
     }
 }
 
-/// Returns true if `raw` can be the `detail` of an error from a web framework: a string, or a non-empty array of
+/// Returns true if `raw` can be the `detail` of an error from a web framework: a text, or a non-empty array of
 /// validation errors.
 fn is_detail(raw: Raw<'_>) -> bool {
-    raw.kind == Kind::String || (raw.kind == Kind::Array && !is_empty_value(raw))
+    match raw.kind {
+        Kind::String => !is_blank_value(raw),
+        Kind::Array => !is_empty_value(raw),
+        _ => false,
+    }
 }
 
 /// Returns true if the value of an `error` member has no content: no message, type, or code. Some gateways write their

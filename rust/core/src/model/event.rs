@@ -138,6 +138,18 @@ pub enum Event<'a> {
 }
 
 impl<'a> Event<'a> {
+    /// Returns true if the event is a piece of a part's content.
+    #[inline]
+    pub fn is_delta(&self) -> bool {
+        matches!(
+            self,
+            Event::TextDelta(_)
+                | Event::ReasoningDelta(_)
+                | Event::RefusalDelta(_)
+                | Event::ToolCallDelta(_)
+        )
+    }
+
     /// Returns the index of the choice that the event belongs to, or `None` if the event concerns the whole stream.
     #[inline]
     pub fn choice(&self) -> Option<i32> {

@@ -50,28 +50,102 @@ pub struct ChoiceFacts<'a> {
     pub finishes: bool,
 }
 
+/// Where a Responses stream contains an output item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ItemPlace {
+    /// The event that announces the item.
+    Added,
+    /// The event that ends the item.
+    Done,
+    /// The output of the response object.
+    Output,
+}
+
+/// An output item of a Responses stream, as it was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SentItem<'a> {
+    pub place: ItemPlace,
+    /// The type that the decoder assumes if the item has none.
+    pub kind: &'a str,
+    pub index: Option<i64>,
+    pub item: &'a str,
+    /// The event that contains the item.
+    pub payload: &'a str,
+}
+
+/// A content part of unknown type in a Responses stream, as it was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SentPart<'a> {
+    pub item_id: Option<&'a str>,
+    pub index: Option<i64>,
+    /// The part's index inside its item.
+    pub sub: Option<i64>,
+    pub part: &'a str,
+    /// True if the event ends the part.
+    pub closes: bool,
+}
+
 /// Content that no event type can contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmodelled<'a> {
     /// Unknown members in the `content_block_start` event of a block that has a part.
-    BlockMembers { index: i64, members: &'a str },
+    BlockMembers {
+        index: i64,
+        members: &'a str,
+    },
     /// A block without a part was opened: a tool result, or a block of unknown type. In a tool result, the call id is
     /// the id that events report.
-    BlockOpened { index: i64, block: &'a str },
+    BlockOpened {
+        index: i64,
+        block: &'a str,
+    },
     /// A delta contains data that no event type can contain. The block of the delta may have a part.
-    BlockDelta { index: Option<i64>, delta: &'a str },
+    BlockDelta {
+        index: Option<i64>,
+        delta: &'a str,
+    },
     /// A block without a part was closed.
-    BlockClosed { index: i64 },
+    BlockClosed {
+        index: i64,
+    },
     /// Annotations arrived for an open part. `annotations` is a JSON array. The closing event of the part contains the
     /// annotations again.
-    Annotated { part: u32, annotations: &'a str },
+    Annotated {
+        part: u32,
+        annotations: &'a str,
+    },
     /// A payload of unknown type was read. `event` is the name of the server-sent event that contained the payload.
     OtherEvent {
         event: Option<&'a str>,
         payload: &'a str,
     },
+    /// A Responses output item was read. The item is reported before its events, which end with `ItemEnd`.
+    Item(SentItem<'a>),
+    /// A Responses event follows that does not concern text or the arguments of an ordinary call. The events that it
+    /// causes end with `ItemEnd`.
+    ItemEvent {
+        event: Option<&'a str>,
+        payload: &'a str,
+    },
+    /// A Responses event that opens or closes a content part of unknown type. Its other events end with `ItemEnd`.
+    ContentPart(SentPart<'a>),
+    ItemEnd,
+    /// A Gemini part that no event contains, as JSON.
+    Part {
+        choice: i32,
+        part: &'a str,
+    },
+    /// The members of a Gemini chunk that no event contains: a JSON list with those of its candidates, which is empty if
+    /// there are none, and a JSON object with those next to the candidates.
+    ChunkMembers {
+        candidates: &'a str,
+        members: &'a str,
+    },
     /// The unknown members of one Messages object.
-    Members { of: MembersOf, members: &'a str },
+    Members {
+        of: MembersOf,
+        members: &'a str,
+    },
     /// A Chat chunk was read. These facts are not reported if the chunk has the same unknown members as the previous
     /// chunk, and contains neither a finish reason nor token counts.
     Chunk(ChunkFacts<'a>),
@@ -81,7 +155,8 @@ pub enum Unmodelled<'a> {
     /// members are not reported if they are the same as in the previous chunk and the choice has no finish reason.
     ChoiceMembers(ChoiceFacts<'a>),
     /// No event from the rest of a Chat chunk can contain the unknown members of this choice and its delta, or the
-    /// unknown members of a chunk with a finish reason. `has_logprobs`: the choice has a finish reason, and log
-    /// probabilities without text.
-    ChoiceWithoutEvent { choice: i32, has_logprobs: bool },
+    /// unknown members of a chunk with a finish reason.
+    ChoiceWithoutEvent {
+        choice: i32,
+    },
 }

@@ -23,6 +23,8 @@ use crate::model::limits::as_len;
 use crate::model::loss_log::LossLog;
 use crate::model::small_map::Set;
 use crate::model::spec::Code;
+use crate::model::unmodelled::SentItem;
+use crate::model::unmodelled::SentPart;
 use crate::model::unmodelled::Unmodelled;
 use crate::repair::block_facts::BlockFacts;
 use crate::repair::block_facts::ParseResult;
@@ -281,6 +283,7 @@ impl RepairSink {
     pub(crate) fn new(options: Options, config: &Config) -> RepairSink {
         let mut context = EncodeContext::new(options, &config.known_call_ids);
         context.passed.own = true;
+        context.passed.room = as_len(config.limits.max_event_bytes);
         context.losses.own = true;
         RepairSink {
             context,
@@ -359,6 +362,26 @@ impl RepairSink {
         self.write_pieces();
         let sent = match *content {
             Unmodelled::BlockOpened { index, .. } => Some(index),
+            Unmodelled::Item(SentItem { index, .. }) => {
+                self.open_response();
+                index
+            }
+            Unmodelled::ItemEvent { .. } => {
+                self.open_response();
+                None
+            }
+            Unmodelled::ContentPart(SentPart {
+                index,
+                sub,
+                item_id,
+                ..
+            }) => {
+                self.open_response();
+                let passed = &mut self.context.passed;
+                (passed.at, passed.sub) = (index, sub);
+                passed.item_id = item_id.map(str::to_owned);
+                index
+            }
             _ => None,
         };
         let passed = &mut self.context.passed;
@@ -367,8 +390,19 @@ impl RepairSink {
         }
         passed.at = sent.or(passed.at);
         passed.index = sent.filter(|_| !(self.rewriting || self.block.misread));
+        self.context.passed.moved = false;
         if let Some(encoder) = &mut self.encoder {
             encoder.write_unmodelled(&mut self.context, content);
+        }
+        if self.context.passed.moved {
+            self.block.mark_misread("index_taken");
+        }
+    }
+
+    /// Writes the missing opening event before the first item or event of a Responses stream.
+    fn open_response(&mut self) {
+        if self.block.unopened.is_some() {
+            self.write_opening(None);
         }
     }
 

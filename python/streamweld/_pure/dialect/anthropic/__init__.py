@@ -26,6 +26,7 @@ from streamweld._pure.dialect.upstream_error import (
     is_bare,
     is_blank_error,
     is_notice,
+    is_problem,
     is_stated,
     read_error,
     reports_failure,
@@ -191,6 +192,10 @@ class AnthropicDecoder:
             case "content_block_delta":
                 self._check(kind, value)
                 delta = notes.an_object(value, (), "delta")
+                text = value.get("delta")
+                if isinstance(text, str) and not recovered:
+                    self._begin()
+                    self._blocks.bare_delta(text, self._blocks.index(payload, value))
                 if delta is not None:
                     self._begin()
                     extra = leftovers(payload, (), value, EVENT_FIELDS)
@@ -265,6 +270,7 @@ class AnthropicDecoder:
             # message has no id yet.
             self._out.mark_misread("late_start")  # clients start over at a `message_start`
             self._id = identity
+            self._blocks.start_late()
         elif self._started:
             if self._reason or identity is None or identity == self._id or self._assembler.has_reported_call(0):
                 # Do not restart: the message is repeated, or the client may already have executed calls of the earlier
@@ -422,7 +428,11 @@ def _reports_error(value: Mapping[str, Any]) -> bool:
 
     The value reports an error if it has a message with a code or a type, or has another known error shape.
     """
-    if type_of(value) in EVENTS or is_notice(type_of(value)):
+    if type_of(value) in EVENTS:
+        return False
+    if is_problem(value):
+        return True
+    if is_notice(type_of(value)):
         return False
     if not type_of(value) and reports_failure(value):
         return True

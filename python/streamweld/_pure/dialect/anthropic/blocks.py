@@ -62,12 +62,14 @@ _OWN = {
     "server_tool_use": "input",
     "mcp_tool_use": "input",
 }
+_TEXT_KINDS = ("text", "thinking")  # kinds of blocks whose deltas contain text
 _CALL_DELTAS = frozenset({"input_json_delta", "tool_use", "server_tool_use", "mcp_tool_use"})
 _CALL_HEADS = ("id", "tool_use_id", "name")
 # Members of a block or a delta that may contain the arguments of a call. Of these members, clients read only
 # `partial_json`, and only in a delta.
 _CALL_TEXTS = ("partial_json", "input", "arguments", "args", "parameters", "text", "json")
 _CALL_MEMBERS = (*_CALL_HEADS, *_CALL_TEXTS)
+_TEXT_ELSEWHERE = ("content",)  # members in which gateways send the text of a delta
 _THINKING_ELSEWHERE = ("text", "reasoning", "reasoning_content", "content")  # members in which gateways send reasoning
 # Undocumented members in which gateways send the content of a block.
 _ELSEWHERE = {
@@ -144,6 +146,7 @@ class BlockReader:
     __slots__ = (
         "_assembler",
         "_fresh",
+        "_used_before_start",
         "_given",
         "_head",
         "_held",
@@ -172,6 +175,7 @@ class BlockReader:
         self._open_kind = ""  # kind of content that the deltas of the latest block must have
         self._last: int | None = None  # index of the block that was opened last
         self._last_kind = "text"  # type of the block that was opened last
+        self._used_before_start = 0  # one more than the highest index before a late `message_start`
         self._fresh = 0  # one more than the highest index of any opened block
         self._held: list[Block] = []  # blocks that `message_start` contained
         self._given = 0  # number of held blocks that have been emitted or skipped
@@ -184,6 +188,12 @@ class BlockReader:
     def ends_with_answer(self) -> bool:
         """Whether the latest block can end a turn, because it is text or a call that the client runs."""
         return self._last_kind in _RESULTS
+
+    def start_late(self) -> None:
+        """Handle a `message_start` that arrives after blocks. The message is repeated from its beginning if a block
+        starts at an index that is in use already.
+        """
+        self._used_before_start = self._fresh
 
     def repeat(self) -> None:
         """Handle a repeated message. The blocks of the message may arrive again, including the open blocks."""
@@ -220,6 +230,10 @@ class BlockReader:
         if index is None:
             self._out.diagnose("index_missing")
             index = self._fresh
+        if index < self._used_before_start:
+            self._used_before_start = 0
+            self.repeat()
+            self._assembler.message_repeated(0)
         if self._given < len(self._held):
             self._emit_held(index)
             if self._given <= index < len(self._held) and index not in self._restated:
@@ -376,7 +390,8 @@ class BlockReader:
         metadata = block.metadata(DELTA_FIELDS[kind]) if kind != "compaction_delta" else None
         match kind:
             case "text_delta":
-                self._push("message", address, "raw", block.text("text"), metadata)
+                text, metadata = self._text_elsewhere(block, "text", _TEXT_ELSEWHERE, DELTA_FIELDS[kind])
+                self._push("message", address, "raw", text, metadata)
             case "thinking_delta":
                 text, metadata = self._thought(block, DELTA_FIELDS[kind])
                 self._push("reasoning", address, "thinking", text, metadata)
@@ -399,14 +414,29 @@ class BlockReader:
 
         The text may be in one of `_THINKING_ELSEWHERE` instead of `thinking`.
         """
-        text = block.text("thinking")
+        return self._text_elsewhere(block, "thinking", _THINKING_ELSEWHERE, modelled)
+
+    def _text_elsewhere(
+        self, block: Block, member: str, others: tuple[str, ...], modelled: frozenset[str]
+    ) -> tuple[str, str | None]:
+        """Return the text in `member`, or in the first of the other members that contains text, and the metadata."""
+        text = block.text(member)
         if text:
             return text, block.metadata(modelled)
-        for name in _THINKING_ELSEWHERE:
+        for name in others:
             if isinstance(block.value.get(name), str) and block.value[name]:
-                self._out.mark_misread("other_member")  # clients look only for the `thinking` member
+                self._out.mark_misread("other_member")  # clients look only for the documented member
                 return block.text(name), block.metadata(modelled | {name})
         return "", block.metadata(modelled)
+
+    def bare_delta(self, text: str, index: int | None) -> None:
+        """Handle a delta that is a string. Such a delta extends the open text or thinking block."""
+        index = self._last if index is None else index
+        if index is None or index != self._open_index or self._open_kind not in _TEXT_KINDS:
+            return
+        self._out.mark_misread("other_member")  # clients expect an object
+        kind: ItemKind = "message" if self._open_kind == "text" else "reasoning"
+        self._push(kind, Address(index=index), "raw" if kind == "message" else "thinking", text, None)
 
     def _push(
         self, kind: ItemKind, address: Address, reasoning_kind: ReasoningKind, text: str, metadata: str | None

@@ -62,7 +62,7 @@ ABSENT_REASONS = frozenset(DIALECTS["chat"]["absent_reasons"])
 _BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # known members of a choice with a delta or message
 # Members of a choice that are not kept, either because an event contains them, or because clients would read them as
 # content or calls if repair wrote them next to an empty delta.
-_NOT_KEPT = frozenset({"logprobs", "text", "content", "tool_calls", "toolCalls", "tool_call", "function_call"})
+_NOT_KEPT = frozenset({"text", "content", "tool_calls", "toolCalls", "tool_call", "function_call"})
 _OTHER_ROLES = ("tool", "function", "user", "system", "developer")
 # Lists of a delta that are kept unchanged.
 _OWN_LISTS = ("annotations", "images")
@@ -275,9 +275,9 @@ class ChoiceReader:
         left = as_object(pending_metadata.members)
         has_lists = delta is not None and any(_is_own_list(delta.get(name)) for name in _OWN_LISTS)
         finishes = reason is not None
-        if (left is not None or has_lists or (finishes and chunk.changed_fields)) and error is None:
-            has_logprobs = finishes and "logprobs" in pending_metadata.members
-            self._tools.out.keep(ChoiceEnd(self.index, finishes, has_logprobs))
+        has_audio = delta is not None and delta.get("audio") is not None
+        if (left is not None or has_lists or has_audio or (finishes and chunk.changed_fields)) and error is None:
+            self._tools.out.keep(ChoiceEnd(self.index, finishes))
         if left is not None:
             self._assembler.choice_metadata(self.index, left)
         read_usage_member(payload, item, path, notes, self._assembler)
@@ -304,7 +304,9 @@ class ChoiceReader:
         unknown = {name: raw for name, raw in unknown.items() if not _is_call_list(name, values[name])}
         # Events contain most of the content of these lists, but not all of it.
         lists = {name: payload.raw(*path, name) or "[]" for name in _OWN_LISTS if _is_own_list(values.get(name))}
-        in_delta = unknown | lists
+        # Audio is reported only at the end of the choice.
+        audio = {"audio": payload.raw(*path, "audio") or "null"} if values.get("audio") is not None else {}
+        in_delta = unknown | lists | audio
         if own or in_delta or self._kept_members:
             out.keep(ChoiceMembers(self.index, own, in_delta, finishes))
         self._kept_members = bool(own or in_delta)

@@ -1,5 +1,5 @@
 """Splits the content of a delta or message into typed pieces. Content is a string, a part, or a list of parts (Mistral
-and multimodal gateways). This module also decodes `images` members and structured reasoning.
+and multimodal gateways) or strings. This module also decodes `images` members and structured reasoning.
 
 Parts with a documented shape are decoded. Any other part is kept unchanged.
 """
@@ -56,8 +56,8 @@ _REASONING_MEMBERS = ("thinking", "reasoning", "summary", "content", "text")  # 
 
 
 def read_content(payload: Payload, content: object, path: Path, notes: Anomalies) -> list[Piece]:
-    """Split content into pieces. The content is a string, a single part, or a list of parts. Empty texts are
-    omitted.
+    """Split content into pieces. The content is a string, a single part, or a list of parts and strings. Empty texts
+    are omitted.
     """
     if isinstance(content, str):
         return [Text("text", content)] if content else []
@@ -69,6 +69,8 @@ def read_content(payload: Payload, content: object, path: Path, notes: Anomalies
             here = (*path, position)
             if is_object(part):
                 pieces += _read_part(payload, part, here, notes)
+            elif isinstance(part, str):
+                pieces.append(Text("text", part))
             elif part is not None:
                 notes.shape(here)
     elif content is not None:

@@ -11,8 +11,10 @@ from streamweld._pure.dialect.upstream_error import (
     is_bare,
     is_blank_error,
     is_notice,
+    is_problem,
     is_stated,
     read_error,
+    reports_failed_base,
     reports_failure,
     reports_success,
 )
@@ -65,6 +67,8 @@ def value_error(payload: Payload) -> ErrorFields:
 
 
 def reports_error(value: Mapping[str, Any]) -> bool:
+    if reports_failed_base(value) or is_problem(value):
+        return True
     if value.get("choices") or value.get("usage") or holds_chunk(value.get("data")):
         return False
     kind = value.get("type")

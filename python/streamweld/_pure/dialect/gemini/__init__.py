@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.anomalies import Anomalies
-from streamweld._pure.dialect.gemini.candidate import Candidate
+from streamweld._pure.dialect.gemini.candidate import Candidate, other_members
 from streamweld._pure.dialect.gemini.proto_names import in_json_names
 from streamweld._pure.dialect.gemini.spec_tables import (
     ENVELOPE_FIELDS,
@@ -27,11 +27,13 @@ from streamweld._pure.dialect.upstream_error import (
     is_blank_error,
     read_error,
     reports_failure,
+    reports_success,
     text_error,
 )
 from streamweld._pure.json.kinds import integer, is_array, is_object
 from streamweld._pure.json.members import Raw, as_object, leftovers, may_remember
 from streamweld._pure.json.scanner import parse
+from streamweld._pure.model.unmodelled import ChunkMembers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from streamweld._pure.json.scanner import Path, Payload
     from streamweld._pure.model.output import Output
 
+# Members of a chunk that the encoder writes itself.
+_WRITTEN = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "error"})
 _USED = frozenset({"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId"})
 _PROTO_USED = frozenset({"candidates", "prompt_feedback", "usage_metadata", "model_version", "response_id"})
 _CANDIDATE_CAP = 2**31 - 1  # maximum index of a candidate
@@ -180,6 +184,7 @@ class GeminiDecoder:
                 chunk.get("modelVersion"),
                 seconds(created) if isinstance(created, str) else None,
             )
+        kept: list[tuple[int, Raw]] = []
         candidates = chunk.get("candidates")
         if is_array(candidates):
             for position, item in enumerate(candidates):
@@ -187,10 +192,14 @@ class GeminiDecoder:
                 if is_object(item):
                     candidate = self._candidate(item, here, position, notes)
                     candidate.read(payload, item, here, notes, recovered=recovered)
+                    if candidate.members:
+                        kept.append((candidate.index, candidate.members))
                 else:
                     notes.shape(here)
         elif candidates is not None:
             notes.shape((*path, "candidates"))
+        if self._out.on_unmodelled is not None and not recovered:
+            self._out.keep(ChunkMembers(tuple(kept), other_members(payload, chunk, path, _WRITTEN)))
         self._feedback(payload, chunk, path, changed, notes)
         metadata = as_object(changed)
         if metadata is not None:
@@ -344,12 +353,15 @@ def _has_error(value: Mapping[str, Any], *, used: bool) -> bool:
 def _reports_error(value: Mapping[str, Any]) -> bool:
     """Return whether the value reports an error without an `error` member.
 
-    The value reports an error if it has a message with a code or a status, or has another known error shape.
+    The value reports an error if it has a message with a code, a status, or a type that ends in `error`, or has another
+    known error shape.
     """
     if _is_chunk(value):
         return False
     if reports_failure(value):
         return True
-    if not isinstance(value.get("message"), str):
+    if not isinstance(value.get("message"), str) or reports_success(value):
         return False
-    return value.get("code") is not None or value.get("status") is not None
+    kind = value.get("type")
+    is_named_error = isinstance(kind, str) and kind.endswith("error")
+    return is_named_error or value.get("code") is not None or value.get("status") is not None

@@ -17,9 +17,11 @@ from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import Raw, as_object, leftovers
 from streamweld._pure.model.delta import Address
 from streamweld._pure.model.finish_words import meaning
+from streamweld._pure.model.unmodelled import CandidatePart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
 
     from streamweld._pure.assemble import Assembler
     from streamweld._pure.assemble.part.text import Channel
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from streamweld._pure.model.output import Output
 
 _SIGNATURE = "thoughtSignature"
+_WRITTEN = frozenset({"content", "finishReason", "index"})  # members of a candidate that the encoder writes itself
 _EMPTY = frozenset({"{}", "[]", "null"})
 _CUT = frozenset({"length", "content_filter", "error"})
 
@@ -39,18 +42,19 @@ class Candidate:
     __slots__ = (
         "_assembler",
         "_calls",
-        "_index",
         "_open",
         "_out",
         "_part_count",
         "_sources",
         "_finish_reported",
+        "index",
+        "members",
         "ran_on",
         "reason",
     )
 
     def __init__(self, index: int, assembler: Assembler, out: Output) -> None:
-        self._index = index
+        self.index = index
         self._assembler = assembler
         self._out = out
         self._calls = CallReader(index, assembler, out)
@@ -58,6 +62,7 @@ class Candidate:
         self._part_count = 0  # number of parts that have arrived
         self._open: tuple[ItemKind, Address] | None = None  # kind and address of the open text part
         self._finish_reported = False
+        self.members: Raw = {}  # members of the last element that no event contains
         self.reason: str | None = None
         self.ran_on = False  # text or another part arrived after a finish reason
         # Open the choice now, so that it is closed even if it has no output.
@@ -74,14 +79,19 @@ class Candidate:
             # Log probabilities describe the tokens in this chunk, so they are attached to the event that contains these
             # tokens.
             carry["logprobsResult"] = payload.raw(*path, "logprobsResult") or "null"
+        if self._out.on_unmodelled is not None:
+            self.members = other_members(payload, value, path, _WRITTEN)
         if content is not None:
             self._content(payload, content, (*path, "content"), carry, notes, recovered=recovered)
-            extra |= leftovers(payload, (*path, "content"), content, CONTENT_FIELDS)
+            of_content = leftovers(payload, (*path, "content"), content, CONTENT_FIELDS)
+            if of_content:
+                self.members["content"] = as_object(of_content) or "{}"
+            extra |= of_content
         if not recovered:
             self._sources.read(payload, value, path, notes)
         metadata = as_object({key: raw for key, raw in (carry | extra).items() if raw not in _EMPTY})
         if metadata is not None:
-            self._assembler.choice_metadata(self._index, metadata)
+            self._assembler.choice_metadata(self.index, metadata)
         if reason is not None:
             self.take(reason)
 
@@ -111,7 +121,7 @@ class Candidate:
             else:
                 self._calls.end_waiting()
             self._close()
-            self._assembler.finish(self._index, self.reason)
+            self._assembler.finish(self.index, self.reason)
 
     def _content(
         self,
@@ -160,20 +170,32 @@ class Candidate:
             extra[_SIGNATURE] = payload.raw(*path, _SIGNATURE) or "null"
         if _is_thought(part):
             extra["thought"] = "true"
+        is_kept = False
         for kind in kinds:
             if kind == "functionCall":
                 self._calls.read(payload, part, path, self._next_position(), extra, notes)
             else:
                 self._calls.finish()
+                if not is_kept:
+                    self._keep_part(payload, part, path)
+                    is_kept = True
                 read_tool(
-                    self._assembler, self._index, self._next_position(), kind, payload, part, path, dict(extra), notes
+                    self._assembler, self.index, self._next_position(), kind, payload, part, path, dict(extra), notes
                 )
+
+    def _keep_part(self, payload: Payload, part: Mapping[str, Any], path: Path) -> None:
+        """Pass on, for repair, the members of a part for which the encoder writes no part of its own."""
+        if self._out.on_unmodelled is not None:
+            own = {"functionCall", "text"} if part.get("text") else {"functionCall"}
+            members = {name: raw for name, raw in payload.members(*path).items() if name not in own}
+            self._out.keep(CandidatePart(self.index, as_object(members) or "{}"))
 
     def _keep(self, payload: Payload, path: Path) -> None:
         """Emit a part of an unknown kind unchanged. A client must send the signature back in a later turn."""
         self._close()
         self._calls.finish()
-        self._assembler.kept_unknown(self._index, None, (payload.raw(*path) or "null").encode())
+        self._out.keep(CandidatePart(self.index, payload.raw(*path) or "null"))
+        self._assembler.kept_unknown(self.index, None, (payload.raw(*path) or "null").encode())
 
     # Text
 
@@ -193,17 +215,17 @@ class Candidate:
                 self._opened(kind, self._open[1])
         address = self._open[1]
         if text:
-            self._assembler.part_text(self._index, kind, address, _channel(kind), "summary", text, as_object(carry))
+            self._assembler.part_text(self.index, kind, address, _channel(kind), "summary", text, as_object(carry))
             carry.clear()
         if kind == "reasoning":
             if signature or extra:
                 self._assembler.part_attributes(
-                    self._index, kind, address, "reasoning", None, signature or None, None, as_object(extra)
+                    self.index, kind, address, "reasoning", None, signature or None, None, as_object(extra)
                 )
         elif signature or extra:
             if signature:
                 extra[_SIGNATURE] = json.dumps(signature, ensure_ascii=False)
-            self._assembler.part_attributes(self._index, kind, address, "text", None, None, None, as_object(extra))
+            self._assembler.part_attributes(self.index, kind, address, "text", None, None, None, as_object(extra))
         if signature:
             # The signature covers only the text before it, so that text must not be joined with later text in the next
             # turn.
@@ -213,18 +235,24 @@ class Candidate:
         """Open a part that has only a signature and no text, because clients must send the signature back in a later
         turn.
         """
-        self._assembler.part_opened(self._index, kind, address, _channel(kind), "summary", None, None)
+        self._assembler.part_opened(self.index, kind, address, _channel(kind), "summary", None, None)
 
     def _close(self) -> None:
         if self._open is not None:
             kind, address = self._open
             self._open = None
-            self._assembler.item_closed(self._index, kind, address, None, None)
+            self._assembler.item_closed(self.index, kind, address, None, None)
 
     def _next_position(self) -> int:
         position = self._part_count
         self._part_count = position + 1
         return position
+
+
+def other_members(payload: Payload, value: Mapping[str, Any], path: Path, written: AbstractSet[str]) -> Raw:
+    """Return the members that are not in `written` and have a value that is not empty."""
+    members = payload.members(*path)
+    return {name: raw for name, raw in members.items() if name not in written and value[name]}
 
 
 def _is_thought(part: Mapping[str, Any]) -> bool:

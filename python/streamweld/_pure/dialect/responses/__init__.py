@@ -42,6 +42,8 @@ from streamweld._pure.dialect.upstream_error import (
     ErrorFields,
     is_bare,
     is_blank_error,
+    is_problem,
+    is_raised_by_clients,
     read_error,
     reports_failure,
     text_error,
@@ -52,6 +54,7 @@ from streamweld._pure.json.members import as_object
 from streamweld._pure.json.scanner import replace_lone_surrogates
 from streamweld._pure.model.delta import Address
 from streamweld._pure.model.finish_words import meaning
+from streamweld._pure.model.unmodelled import ItemEnd, ItemEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -63,8 +66,13 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 64  # maximum number of response members to compare between start and end
 _USUAL = "max_output_tokens"  # the reason that the status `incomplete` implies
+_ITEM_ADDED = "response.output_item.added"
+# Types of events whose items and content parts the decoder itself reports to the repair stage.
+_REPORTED = (_ITEM_ADDED, "response.content_part.added", "response.content_part.done")
 _NO_REASON = "failed"  # message of an error for which the upstream gave no reason
 _UNSUCCESSFUL = frozenset({"length", "content_filter", "error", "other"})
+# Beginnings of the types of events with arguments that an encoder writes.
+_WRITTEN_ARGUMENTS = ("response.function_call_arguments.", "response.custom_tool_call_input.")
 _UNWRAPPED_FIELDS = RESPONSE_FIELDS | EVENT_FIELDS
 
 
@@ -109,7 +117,7 @@ class ResponsesDecoder:
         self._unexplained: _Failure | None = None  # a failure without an error; the next event may contain the error
         self.ended = False
         self._steps: Mapping[str, Callable[[dict[str, Any], Reader], bool]] = {
-            "response.output_item.added": self._items.added,
+            _ITEM_ADDED: self._items.added,
             "response.output_item.done": self._item_done,
             "response.content_part.added": self._part_added,
             "response.content_part.done": self._part_done,
@@ -193,14 +201,24 @@ class ResponsesDecoder:
             return
         if self._fail():
             return
+        if is_raised_by_clients(value.get("error")):
+            self._out.mark_misread("empty_error")
         if kind.startswith("response.") and not recovered:
             self._readers.event(kind, value)
         step = (self._recovered if recovered else self._steps.get(kind)) if kind in self._steps else None
+        reports = not recovered and self._out.on_unmodelled is not None
+        is_reported = reports and _is_copied(kind)
+        if is_reported:
+            self._report_event(payload, event)
         known = step is not None and step(value, reader)
         if not self.ended:
             reader.notes.report()
         if not known:
+            if reports and not is_reported and kind not in _REPORTED:
+                self._report_event(payload, event)
             self._unknown(payload, event)
+        if is_reported or (reports and not known):
+            self._out.keep(ItemEnd())
 
     def marker(self) -> None:
         """Ignore `[DONE]`, because the OpenResponses specification sends it after the terminal event.
@@ -481,11 +499,24 @@ class ResponsesDecoder:
         else:
             self._unknown(payload, event)
 
+    def _report_event(self, payload: Payload, event: str) -> None:
+        """Report an event that the encoder does not write itself to the repair stage."""
+        self._out.keep(ItemEvent(None if event == "message" else event, payload.text))
+
     def _unknown(self, payload: Payload, event: str) -> None:
         name = payload.value.get("type") if is_object(payload.value) else None
         if isinstance(name, str) and name:
             event = replace_lone_surrogates(name)
         self._assembler.unknown(None if event == "message" else event, payload.text.encode())
+
+
+def _is_copied(kind: str) -> bool:
+    """Return whether the decoder reads events of this type and no encoder writes them, because they concern neither the
+    response, an item, a text, nor the arguments of an ordinary call.
+    """
+    if kind in ARGUMENT_DELTAS or kind in ARGUMENT_VALUES:
+        return not kind.startswith(_WRITTEN_ARGUMENTS)
+    return kind in PROGRESS or kind in AUDIO_DELTAS or kind in AUDIO_ENDS
 
 
 def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: str) -> ErrorFields | None:
@@ -525,7 +556,7 @@ def _response(event: dict[str, Any], reader: Reader) -> _Response | None:
 def _reports_error(value: Mapping[str, Any]) -> bool:
     """Return whether an object without an `error` member reports an error, even if more documents follow."""
     kind = value.get("type")
-    if kind is None and value.get("object") != "response" and reports_failure(value):
+    if is_problem(value) or (kind is None and value.get("object") != "response" and reports_failure(value)):
         return True
     if value.get("message") is None:
         return False

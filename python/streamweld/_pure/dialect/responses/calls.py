@@ -50,6 +50,7 @@ class CallItem:
     metadata: str | None
     ending: CallEnding
     misses_arguments: bool  # the item has no arguments, but an unknown member may contain them
+    modelled: frozenset[str]  # members that are not kept as metadata
 
 
 def call_type(item: Mapping[str, Any]) -> CallType | None:
@@ -106,6 +107,7 @@ def read_call(
         as_object(reader.extra_fields(item, path, modelled)),
         ending,
         misses_arguments,
+        modelled,
     )
 
 

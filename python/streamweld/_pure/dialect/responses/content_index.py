@@ -112,6 +112,15 @@ class ContentIndexes:
         if message is not None and len(message.taken) < _REMEMBERED:
             message.taken[len(message.taken)] = None
 
+    def skip_listed(self, address: Address) -> None:
+        """Reserve the position of a part of unknown type that an announced item contains.
+
+        The position is not reserved if an earlier part of the item has none.
+        """
+        message = None if address.sub is None else self._message(address)
+        if message is not None and len(message.taken) == address.sub:
+            self.skip(address)
+
     def finish(self, address: Address) -> None:
         """Mark the message as complete, even though the terminal output may list the message again."""
         message = self._known(address)

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.responses.calls import call_type, open_call, read_call
 from streamweld._pure.dialect.responses.spec_tables import (
-    CONTENT,
     ITEM_FIELDS,
     RESPONSE_EVENTS,
     RESULT_MEMBERS,
     RESULTS,
+    is_unmodelled_part,
 )
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object, compact
+from streamweld._pure.json.scanner import replace_lone_surrogates
 from streamweld._pure.model.delta import Address, CallEnding
+from streamweld._pure.model.unmodelled import ItemEnd, SentItem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from streamweld._pure.json.members import Raw
     from streamweld._pure.json.scanner import Path
     from streamweld._pure.model.delta import ItemKind
+    from streamweld._pure.model.unmodelled import ItemPlace
 
 _ONCE = 4096  # maximum number of emitted values whose hashes are stored
 _TYPES = 4096  # maximum number of output indexes whose item type is stored
@@ -65,9 +68,17 @@ class ItemReader:
         item, item_id, index = self._item(event, reader)
         if item is None:
             return True
+        _report_item(reader, item, ("item",), index, "added")
+        if not self._added_item(item, reader, item_id, index):
+            return False  # the event is emitted as unknown, which is part of the item
+        reader.out.keep(ItemEnd())
+        return True
+
+    def _added_item(self, item: Mapping[str, Any], reader: Reader, item_id: str | None, index: int | None) -> bool:
         call = call_type(item)
         if call is not None:
-            open_call(self._assembler, read_call(item, ("item",), reader, call, item_id, index), call)
+            call_fields = read_call(item, ("item",), reader, call, item_id, index)
+            open_call(self._assembler, call_fields, call)
             return True
         kind = _text_kind(item)
         if kind is not None:
@@ -82,7 +93,9 @@ class ItemReader:
         """Handle `response.output_item.done`."""
         item, item_id, index = self._item(event, reader)
         if item is not None:
+            _report_item(reader, item, ("item",), index, "done")
             self._whole_item(item, ("item",), reader, item_id, index, again=False)
+            reader.out.keep(ItemEnd())
 
     def restate(self, output: Sequence[object], path: Path, reader: Reader) -> None:
         """Handle the terminal output, which lists every item, including items that were not streamed."""
@@ -90,7 +103,10 @@ class ItemReader:
         for position, item in enumerate(output):
             here = (*path, position)
             if is_object(item):
-                self._whole_item(item, here, reader, None, position if in_line else None, again=True)
+                index = position if in_line else None
+                _report_item(reader, item, here, index, "output")
+                self._whole_item(item, here, reader, None, index, again=True)
+                reader.out.keep(ItemEnd())
             elif item is not None:
                 reader.notes.shape(here)
 
@@ -217,7 +233,7 @@ class ItemReader:
         if not is_array(content):
             return
         for position, part in enumerate(content):
-            if is_object(part) and isinstance(part.get("type"), str) and part["type"] not in CONTENT:
+            if is_unmodelled_part(part):
                 raw = reader.payload.raw(*path, "content", position) or ""
                 if self._is_new("part", "", raw):
                     self._assembler.unknown(None, raw.encode())
@@ -237,6 +253,17 @@ class ItemReader:
         if len(self._once) < _ONCE:
             self._once.add(mark)
         return True
+
+
+def _report_item(reader: Reader, item: Mapping[str, Any], path: Path, index: int | None, place: ItemPlace) -> None:
+    """Report an item to the repair stage, before the events of the item."""
+    if reader.out.on_unmodelled is None:
+        return
+    call, own = call_type(item), item.get("type")
+    kind = _text_kind(item) if call is None else call.type
+    if kind is None:
+        kind = replace_lone_surrogates(own) if isinstance(own, str) else ""
+    reader.out.keep(SentItem(place, kind, index, reader.payload.raw(*path) or "{}", reader.payload.text))
 
 
 def _type_of(item: Mapping[str, Any]) -> str:

@@ -27,7 +27,7 @@ INDEX_CAP = 2**32 - 1  # maximum index if no lower limit is configured
 class Reader:
     """The payload that is being decoded, and the anomalies that have been found in it."""
 
-    __slots__ = ("_max_index", "_out", "kind", "notes", "payload", "tools")
+    __slots__ = ("_max_index", "kind", "notes", "out", "payload", "tools")
 
     def __init__(
         self, payload: Payload, notes: Anomalies, out: Output, max_index: int, kind: str, tools: frozenset[str]
@@ -36,12 +36,12 @@ class Reader:
         self.notes = notes
         self.kind = kind  # the name of the event
         self.tools = tools  # tools of the request, if the caller supplied them
-        self._out = out
+        self.out = out
         self._max_index = max_index
 
     def mark_misread(self, why: str) -> None:
         """Mark the event as misread by clients. The diagnostic `rewritten` contains the reason."""
-        self._out.mark_misread(why)
+        self.out.mark_misread(why)
 
     def identity(self, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
         """Return an id, or None if the id is absent, blank, or a placeholder (`absent_ids`)."""
@@ -70,7 +70,7 @@ class Reader:
         number = integer(value)
         if number is not None and 0 <= number <= most:
             return number
-        self._out.diagnose("index_unusable", detail=(self.payload.raw(key) or "")[:_INDEX_HEAD])
+        self.out.diagnose("index_unusable", detail=(self.payload.raw(key) or "")[:_INDEX_HEAD])
         return None
 
     def text(self, holder: Mapping[str, Any], path: Path, key: str) -> str | None:
@@ -83,6 +83,15 @@ class Reader:
             return value
         self.notes.shape((*path, key))
         return None
+
+    def quiet_address(self, event: Mapping[str, Any]) -> Address:
+        """Return the address of the item that an event of any type refers to. Unusable values are not reported."""
+        item_id, index = event.get("item_id"), integer(event.get("output_index"))
+        return Address(
+            item_id if isinstance(item_id, str) and item_id.strip() else None,
+            None,
+            index if index is not None and 0 <= index <= self._max_index else None,
+        )
 
     def address(self, event: Mapping[str, Any], position: str | None = None) -> Address:
         """Return the address of the item or part that an event refers to.

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from streamweld._pure.dialect.responses.spec_tables import ABSENT_IDS, TERMINALS
-from streamweld._pure.dialect.upstream_error import is_raised_by_clients
+from streamweld._pure.dialect.responses.spec_tables import ABSENT_IDS, TERMINALS, is_unmodelled_part
 from streamweld._pure.json.kinds import is_array, is_object
+from streamweld._pure.json.scanner import replace_lone_surrogates
 from streamweld._pure.model.output import AddedItem, AddedPart
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _LIFECYCLE: Final = ("created", "queued", "in_progress", "completed", "failed", 
 _EVENTS: Final = frozenset(f"response.{name}" for name in _LIFECYCLE)
 _UNDER_WAY: Final = ("response.queued", "response.in_progress")
 # The type of item that each family of events addresses.
-_ITEM_TYPES: Final = {
+ITEM_TYPES: Final = {
     "output_text": "message",
     "output_text.annotation": "message",
     "refusal": "message",
@@ -63,6 +63,12 @@ _PART_TYPES: Final = {
 _Opening: TypeAlias = Literal["none", "sent", "ours"]
 
 
+def family_of(name: str) -> tuple[str, str]:
+    """Return the two parts of an event name: what the event is about, and what happened to it."""
+    family, _, verb = name.removeprefix("response.").rpartition(".")
+    return family, verb
+
+
 def _added(item: Mapping[str, Any]) -> AddedItem:
     content, summary = item.get("content"), item.get("summary")
     parts = [_part(part) for part in content[: _MAX_PARTS + 1]] if is_array(content) else []
@@ -75,6 +81,13 @@ def _part(part: object) -> AddedPart:
         return AddedPart(None, 0)
     annotations = part.get("annotations")
     return AddedPart(_word(part, "type"), len(annotations) if is_array(annotations) else 0)
+
+
+def _is_message_part(part: Mapping[str, Any]) -> bool:
+    """Return whether clients read a part of a message correctly. Clients keep a part of unknown type unchanged in the
+    list of parts, but they also do so with a text whose type is a name that only gateways use.
+    """
+    return part.get("type") in _MESSAGE_PARTS or is_unmodelled_part(part)
 
 
 def _is_changed(known: AddedItem, item: AddedItem) -> bool:
@@ -113,8 +126,6 @@ class Readers:
         """Mark the event as misread if official clients would interpret it incorrectly, and store the values that these
         clients store.
         """
-        if is_raised_by_clients(event.get("error")):
-            self._out.mark_misread("empty_error")
         if not _word(event, "type"):
             self._out.mark_misread("other_member")  # clients do not read the name of the event
         if self._opening == "none":
@@ -128,10 +139,10 @@ class Readers:
         elif kind == "response.output_item.done":
             self._item_done(event)
         else:
-            family, _, verb = kind.removeprefix("response.").rpartition(".")
+            family, verb = family_of(kind)
             if family == "content_part":
                 self._content_part(verb, event)
-            elif family in _ITEM_TYPES:
+            elif family in ITEM_TYPES:
                 self._of_item(family, verb, event)
             elif family in _OTHER_NAMES:
                 self._out.mark_misread("other_name")
@@ -196,7 +207,7 @@ class Readers:
             content = item.get("content")
             if not is_array(content):
                 self._out.mark_misread("no_text")
-            elif not all(is_object(part) and part.get("type") in _MESSAGE_PARTS for part in content):
+            elif not all(is_object(part) and _is_message_part(part) for part in content):
                 self._out.mark_misread("other_kind")
 
     def _check_arguments(self, call: Mapping[str, Any]) -> None:
@@ -285,10 +296,13 @@ class Readers:
         part = event.get("part")
         if not is_object(part) or verb not in ("added", "done"):
             return
-        item = self._item(event, "reasoning" if part.get("type") == "reasoning_text" else "message")
+        index = _index(event, "output_index")
+        known = self._items.get(index) if index is not None and is_unmodelled_part(part) else None
+        is_reasoning = part.get("type") == "reasoning_text" or (known is not None and known.kind == "reasoning")
+        item = self._item(event, "reasoning" if is_reasoning else "message")
         if item is None:
             return
-        if item.kind == "message" and part.get("type") not in _MESSAGE_PARTS:
+        if item.kind == "message" and not _is_message_part(part):
             self._out.mark_misread("other_kind")
         adds = verb == "added"
         position = self._position(event, "content_index", len(item.parts), adds=adds)
@@ -297,7 +311,7 @@ class Readers:
             self._parts += adds
 
     def _of_item(self, family: str, verb: str, event: Mapping[str, Any]) -> None:
-        item = self._item(event, _ITEM_TYPES[family])
+        item = self._item(event, ITEM_TYPES[family])
         if item is None:
             return
         if family in _PART_TYPES:
@@ -347,4 +361,4 @@ def _index(holder: Mapping[str, Any], key: str) -> int | None:
 
 def _word(holder: Mapping[str, Any], key: str) -> str | None:
     value = holder.get(key)
-    return value if isinstance(value, str) else None
+    return replace_lone_surrogates(value) if isinstance(value, str) else None

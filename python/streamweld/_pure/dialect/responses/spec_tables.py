@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.usage_counts import counts_of
+from streamweld._pure.json.kinds import is_object
 from streamweld._spec import DIALECTS
 
 if TYPE_CHECKING:
@@ -126,6 +127,12 @@ def _call_type(name: str, members: tuple[str, ...]) -> CallType:
 
 
 CALLS = {name: _call_type(name, members) for name, members in _FACTS["call_types"].items()}
+
+
+def is_unmodelled_part(part: object) -> bool:
+    """Return whether a content part has a type that no text has, so that no event can contain the part."""
+    kind: object = part.get("type") if is_object(part) else None
+    return isinstance(kind, str) and kind not in CONTENT
 
 
 def is_read(path: Path) -> bool:

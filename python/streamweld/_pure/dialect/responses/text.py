@@ -9,10 +9,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.responses.content_index import ContentIndexes
-from streamweld._pure.dialect.responses.spec_tables import CONTENT, PART_FIELDS, SUMMARY, TEXT_DELTAS, TEXT_VALUES
+from streamweld._pure.dialect.responses.spec_tables import (
+    CONTENT,
+    PART_FIELDS,
+    SUMMARY,
+    TEXT_DELTAS,
+    TEXT_VALUES,
+    is_unmodelled_part,
+)
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import as_object
 from streamweld._pure.model.delta import Address, ListedPart
+from streamweld._pure.model.unmodelled import SentPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -120,6 +128,9 @@ class TextReader:
         if text_kind is None:
             if not closes:
                 self._indexes.skip(sent)
+            if reader.out.on_unmodelled is not None:
+                raw = reader.payload.raw("part") or "{}"
+                reader.out.keep(SentPart(sent.item_id, sent.index, sent.sub, raw, closes))
             return False
         address = self._with_position(sent, reader, text_kind, "close" if closes else "open")
         text = reader.text(part, ("part",), member)
@@ -186,7 +197,12 @@ class TextReader:
         self._closed.pop(key, None)
         self._indexes.begin(address)
         self._summary_indexes.begin(address)
+        unmodelled = _unmodelled_positions(item)
+        skipped = 0
         for text_kind, part, here, position in _content(item, path, reader):
+            while text_kind.reasoning != "summary" and skipped < len(unmodelled) and unmodelled[skipped] < position:
+                self._indexes.skip_listed(replace(address, sub=unmodelled[skipped]))
+                skipped += 1
             text = _text(part, here, text_kind, reader)
             self._note(text_kind, text)
             if text:
@@ -197,6 +213,8 @@ class TextReader:
                 self._assembler.part_opened(
                     0, text_kind.item, at, text_kind.channel, text_kind.reasoning, text, members_sent
                 )
+        for position in unmodelled[skipped:]:
+            self._indexes.skip_listed(replace(address, sub=position))
 
     def close_content(
         self, item: Mapping[str, Any], path: Path, reader: Reader, address: Address, members: Raw, *, again: bool
@@ -322,6 +340,13 @@ def _content(item: Mapping[str, Any], path: Path, reader: Reader) -> Iterator[tu
                     reader.notes.shape((*here, "type"))
             elif part is not None:
                 reader.notes.shape(here)
+
+
+def _unmodelled_positions(item: Mapping[str, Any]) -> list[int]:
+    """Return the positions of an item's parts of unknown type."""
+    content = item.get("content")
+    listed: list[Any] = content if is_array(content) else []
+    return [position for position, part in enumerate(listed) if is_unmodelled_part(part)]
 
 
 def _delta_text(event: Mapping[str, Any], member: str, reader: Reader) -> str | None:

@@ -34,11 +34,13 @@ class OwnMembers:
         self._lists: dict[int, ListIndexes] = {}  # the lists in the deltas
         self._lossy: set[int] = set()  # choices with members in the current chunk that cannot be written
 
-    def record(self, content: ChoiceMembers, *, finishes: bool) -> None:
+    def record(self, content: ChoiceMembers, *, is_over: bool) -> None:
         """Store the members of a choice, which replace the members from the choice's previous chunk.
 
-        `finishes` is true if the choice's finish reason is in this chunk and can still be written.
+        `is_over` is true if a finish reason of the choice has already passed through, so that no other finish reason is
+        written.
         """
+        finishes = content.finishes and not is_over
         own, delta = writable(content.members), self._indexed(content.choice, writable(content.delta))
         self._names[content.choice], self._delta_names[content.choice] = {*own, *delta}, {*delta}
         self._unwritten.pop(content.choice, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamweld._json import loads_raw
+from streamweld._pure.dialect.upstream_error import reports_failed_base
 from streamweld._pure.encode.common.extra_members import MAX_REPEATED_SIZE, joined, merged, size, writable
 from streamweld._pure.encode.common.writer import quoted
 from streamweld._pure.json.kinds import integer, is_object
@@ -43,9 +44,14 @@ class ChunkHead:
         self._started = self._started or started
 
     def record(self, chunk: ChunkFacts) -> None:
-        """Record the members of the source's current chunk."""
-        self._members = writable(chunk.members)
-        self._names = frozenset(self._members)
+        """Record the members of the source's current chunk.
+
+        A `base_resp` that reports a failure is not among the members that are written, because the error of the stream
+        contains it.
+        """
+        members = writable(chunk.members)
+        self._names = frozenset(members)
+        self._members = {name: raw for name, raw in members.items() if not _is_failed_base(name, raw)}
         self.has_unwritten = bool(self._members) and not chunk.counts  # members sent with counts are written later
         if chunk.finishes:
             self._finish_members = merged(self._finish_members, self._members)
@@ -95,6 +101,10 @@ class ChunkHead:
             if self._usage_members == written:
                 self._usage_members = {}
         return f'{start[:-1]},"choices":['
+
+
+def _is_failed_base(name: str, raw: str) -> bool:
+    return name == "base_resp" and reports_failed_base({name: loads_raw(raw)})
 
 
 def _completed(started: ResponseStarted, payload: bytes) -> ResponseStarted:

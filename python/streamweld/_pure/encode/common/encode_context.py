@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from streamweld._pure.encode.common.losses import Losses
 from streamweld._pure.encode.common.passed_through import PassedThrough
+from streamweld._pure.encode.common.same_json import is_value
 from streamweld._pure.encode.common.writer import Frames
 from streamweld.events import Finished, ToolCall
 
@@ -27,12 +28,14 @@ __all__ = [
     "WritesCallsInTurn",
     "WritesUnmodelled",
     "arguments_of",
+    "could_be_run",
     "final_text",
     "is_empty_cut",
     "is_whole",
 ]
 
 _MARKS_TRUNCATED_CALLS = frozenset({"ai-sdk-parts", "ai-sdk-ui"})  # targets that mark a truncated call as invalid
+_RUNS_INVALID_CALLS = frozenset({"chat", "anthropic"})  # targets that have no sign for an invalid call
 _BLANK = " \t\n\r"
 _NO_ARGUMENTS = "{}"
 
@@ -65,6 +68,8 @@ class EncodeContext:
     taken: set[str] = field(default_factory=set[str])  # ids of the calls of this response
     # Choices with a truncated call that the client would have to run.
     unfinished: set[int] = field(default_factory=set[int])
+    # Choices with an invalid call that a client could run, although `parse` does not allow it.
+    invalid: set[int] = field(default_factory=set[int])
 
     @property
     def carries(self) -> bool:
@@ -77,14 +82,28 @@ class EncodeContext:
         A finish reason is replaced if it would make a client run a truncated call of the choice. Any other event is
         returned unchanged. A finish reason that the parser inferred is always replaced. A reason from the source is
         replaced if it means success, has not passed through, and the target does not mark the call itself as truncated.
+
+        In a conversion to another dialect, a finish reason that means success is also replaced if the choice has an
+        invalid call that a client could run, and the target cannot mark the call itself.
         """
         if isinstance(event, ToolCall) and event.state == "incomplete" and not event.provider_executed:
             self.unfinished.add(event.choice)
+        elif isinstance(event, ToolCall) and self._must_not_run(event):
+            self.invalid.add(event.choice)
+        elif isinstance(event, Finished) and event.choice in self.invalid and event.choice not in self.unfinished:
+            if event.reason in ("stop", "tool_calls"):
+                return Finished("other", choice=event.choice, provider_metadata=event.provider_metadata)
         elif isinstance(event, Finished) and event.choice in self.unfinished:
             is_sent = event.choice in self.passed.finished or self.target in _MARKS_TRUNCATED_CALLS
             if event.raw_reason is None or (event.reason in ("stop", "tool_calls") and not is_sent):
                 return Finished("length", choice=event.choice, provider_metadata=event.provider_metadata)
         return event
+
+    def _must_not_run(self, call: ToolCall) -> bool:
+        """Return True if a client of the target would run an invalid call after a successful finish reason."""
+        if self.passed.own or self.target not in _RUNS_INVALID_CALLS or call.provider_executed or not call.name:
+            return False
+        return call.state == "invalid" and call.reason != "refused" and could_be_run(arguments_of(call), call.custom)
 
     def takes(self, call_id: str) -> bool:
         """Register the id of a call.
@@ -123,6 +142,13 @@ def arguments_of(call: ToolCall) -> str:
     like valid arguments.
     """
     return call.arguments if call.state != "invalid" or call.raw_arguments is None else call.raw_arguments
+
+
+def could_be_run(text: str, custom: bool) -> bool:
+    """Return True if a client that looks only at the arguments would run a call. The AI SDK treats missing arguments as
+    `{}`.
+    """
+    return custom or not text.strip() or is_value(text)
 
 
 def final_text(written: str, call: ToolCall) -> str:

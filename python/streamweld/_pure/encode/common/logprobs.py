@@ -41,6 +41,8 @@ def read_logprobs(source: str | None, target: str, metadata: Mapping[str, Any] |
             return None
         others = others or any(name != "content" and value is not None for name, value in found.items())
         found = found.get("content")
+    elif source == target == "responses":
+        return Logprobs(",".join(map(compact_json, found)), others) if is_array(found) and found else None
     elif (source, target) != ("responses", "chat"):
         return None
     if not is_array(found) or not found:

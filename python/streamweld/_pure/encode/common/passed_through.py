@@ -48,3 +48,14 @@ class PassedThrough:
     created: tuple[str | None] | None = None  # id of the response, once the event that opens it passed through
     unopened: bool = False  # the source has no opening event, so one is written before its first event
     payload: bytes = b""  # the payload of the current event
+    # How many more bytes of the source's items an encoder may store until the response ends. None means no limit.
+    room: int | None = None
+
+    def keeps(self, size: int) -> bool:
+        """Return True if an encoder may store `size` more bytes, and count them."""
+        if self.room is None:
+            return True
+        if size > self.room:
+            return False
+        self.room -= size
+        return True

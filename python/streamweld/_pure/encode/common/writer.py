@@ -14,11 +14,12 @@ from streamweld._json import pair_escapes
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import compact
 from streamweld._pure.json.numeral import exact_digits
+from streamweld._pure.json.scanner import Payload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Frames", "compact_json", "members", "quoted", "spliced"]
+__all__ = ["Frames", "compact_json", "members", "members_of", "quoted", "spliced"]
 
 _EMPTY = "{}"
 
@@ -94,6 +95,11 @@ def compact_json(value: Any) -> str:
 def members(**fields: str | None) -> str:
     """Return an object built from members that are already JSON. Members that are None are omitted."""
     return "{" + ",".join([f'"{name}":{text}' for name, text in fields.items() if text is not None]) + "}"
+
+
+def members_of(text: str) -> dict[str, str]:
+    """Return the members of an object that is given as JSON text, each with its JSON as sent."""
+    return Payload(text, None).members()
 
 
 def spliced(arguments: str) -> str:

@@ -7,15 +7,22 @@ opens its item. The closing events of an item repeat its whole text, including a
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from streamweld._pure.encode.common.citations import Citation, read_citation
+from streamweld._json import loads_raw
+from streamweld._pure.encode.common.citations import Citation, FileCitation, read_citation, read_file
 from streamweld._pure.encode.common.encode_context import final_text, is_whole
 from streamweld._pure.encode.common.finish import CUT, fault_of, finish_word, sent_word
 from streamweld._pure.encode.common.logprobs import read_logprobs
 from streamweld._pure.encode.common.same_json import same_value
 from streamweld._pure.encode.common.usage import neutral
-from streamweld._pure.encode.common.writer import members, quoted
+from streamweld._pure.encode.common.writer import compact_json, members, quoted, spliced
+from streamweld._pure.encode.responses.copied_items import object_members
+from streamweld._pure.encode.responses.image import write_image
+from streamweld._pure.encode.responses.item_members import NO_MEMBERS, ItemMembers, read_members
 from streamweld._pure.encode.responses.items import (
     CALL,
     CUSTOM,
@@ -31,6 +38,10 @@ from streamweld._pure.encode.responses.items import (
     Wire,
 )
 from streamweld._pure.encode.responses.resource import Resource, usage_json
+from streamweld._pure.encode.responses.sent_items import Announced, KnownItems, SentItems, is_written
+from streamweld._pure.encode.responses.web_search import WebSearches
+from streamweld._pure.json.scanner import Payload, replace_lone_surrogates
+from streamweld._pure.model.unmodelled import Annotated, ItemEnd, ItemEvent, SentItem, SentPart
 from streamweld.events import (
     File,
     Finished,
@@ -60,8 +71,10 @@ if TYPE_CHECKING:
 
     from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld._pure.encode.common.finish import Ending, Fault
+    from streamweld._pure.encode.responses.item_members import OtherPart
     from streamweld._pure.encode.responses.items import ItemStatus, Shape
     from streamweld._pure.model.output import AddedItem
+    from streamweld._pure.model.unmodelled import Unmodelled
     from streamweld.events import Event
 
 __all__ = ["Responses"]
@@ -76,6 +89,24 @@ _DONE: Final = "completed"
 _CANCELLED: Final = ("cancelled", "canceled")  # gateways use both spellings
 _CUT_REASON: Final = "stream_truncated"
 _INVALID_REASON: Final = "invalid_tool_call"
+_DELTAS: Final = (TextDelta, ReasoningDelta, RefusalDelta, ToolCallDelta)
+
+
+class _Content(Enum):
+    """What the current events of a source in the same dialect represent."""
+
+    EVENTS = auto()  # content that is not an item
+    WRITTEN = auto()  # an item that is written from its events
+    COPIED = auto()  # an item or event that is copied from the source
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """A text item from the source whose events are being written."""
+
+    key: Key
+    item: Announced
+    index: int | None  # the index to keep
 
 
 class Responses:
@@ -107,6 +138,14 @@ class Responses:
         self._finished: Finished | None = None
         self._called = False  # a complete call was written
         self._unfinished: list[tuple[int, str]] = []  # part numbers of incomplete calls, each with its reason
+        self._searches = WebSearches(context, self._wire)
+        self._known = KnownItems()
+        self._sent_items = SentItems(context, self._wire, self._known, self._begin_copied, self._open_announced)
+        self._content = _Content.EVENTS
+        self._copied_parts: set[int] = set()  # parts of items that are copied
+        self._unopened: dict[Key, ItemMembers] = {}  # members of the source's items that no event has opened yet
+        self._current: ItemMembers | None = None  # members of the source's item whose events are being written
+        self._listing: _Listing | None = None  # the text item from the source whose events are being written
         self._take: Mapping[type[Any], Callable[[Any], None]] = {
             TextStarted: self._text_started,
             TextDelta: self._delta,
@@ -130,9 +169,12 @@ class Responses:
 
     def event(self, event: Event) -> None:
         """Handle the next event."""
-        losses = self._context.losses
+        losses, own = self._context.losses, self._context.passed.own
+        if own and self._is_copied(event):
+            return
         if isinstance(event, ResponseStarted):
-            losses.metadata(event)
+            if not own:
+                losses.metadata(event)
             self._open(event)
         elif isinstance(event, Usage):
             self._usage = event
@@ -145,10 +187,44 @@ class Responses:
             if choice != self._choice:
                 losses.note("choices")
                 return
-            if not self._takes_logprobs(event):
+            # The items of a source in the same dialect keep their unknown members, but its deltas do not.
+            is_kept = own and not isinstance(event, _DELTAS)
+            if not self._takes_logprobs(event) and not is_kept and not self._searches.expresses(event):
                 losses.metadata(event)
             self._open(None)
             handler(event)
+
+    def write_unmodelled(self, content: Unmodelled) -> None:
+        """Write an item or an event as it was sent, or store unknown members of an item that the encoder writes."""
+        match content:
+            case SentItem():
+                self._open(None)
+                self._content = _Content.WRITTEN if is_written(content.kind) else _Content.COPIED
+                if self._copies:
+                    self._sent_items.copy_item(content)
+                else:
+                    self._keep_members(content)
+            case SentPart():
+                self._open(None)
+                self._content = _Content.COPIED
+                self._other_part(content)
+            case ItemEvent():
+                self._content = _Content.COPIED
+                if self._resource is None:
+                    self._context.losses.note("unknown")  # no event comes before the one that opens the response
+                else:
+                    self._sent_items.copy_event(content, self._end_idle_items)
+            case ItemEnd():
+                self._content, self._current = _Content.EVENTS, None
+                self._end_listing()
+            case Annotated():
+                item = self._items.get(content.part)
+                # The annotations of a finished item follow its text.
+                if isinstance(item, TextItem) and self._content is _Content.EVENTS:
+                    closed = content.part in self._context.passed.closed
+                    item.annotate(map(spliced, Payload(content.annotations, None).elements()), closed=closed)
+            case _:
+                pass  # other dialects
 
     def end(self, ending: Ending) -> None:
         """Write the ending: close open items as incomplete, then write the final response and `[DONE]`."""
@@ -221,8 +297,13 @@ class Responses:
 
     def _close_all(self) -> None:
         self._end_idle_items()
+        searches = deque(self._searches.open_indexes())
         for part in list(self._items):
+            while searches and searches[0] < self._index[part]:
+                self._cut_search(searches.popleft())
             self._close(part, "incomplete")
+        for index in searches:
+            self._cut_search(index)
         self._end_idle_items("incomplete")
         self._end_resumed()
 
@@ -249,7 +330,11 @@ class Responses:
             resource.passed = {index for index, parts in self._parts.items() if any(n in parts_ended for n in parts)}
         output = {index: item() for index, item in self._output.items()}
         ended = self._context.passed.items
-        response = resource.json(status, output, ended, usage=usage, incomplete=incomplete, error=error)
+        copied = self._sent_items.copied
+        if copied.lack_any():
+            self._context.losses.note("unknown")
+        listed = copied.listed()
+        response = resource.json(status, output, ended, listed, usage=usage, incomplete=incomplete, error=error)
         self._wire.event(f"response.{status}", f'"response":{response}')
         self._context.frames.done()
 
@@ -257,7 +342,7 @@ class Responses:
         self._context.broken = True
         self._fail(fault_of("contradicted"))
 
-    def _close(self, part: int, status: ItemStatus, citations: tuple[Citation, ...] = ()) -> None:
+    def _close(self, part: int, status: ItemStatus) -> None:
         passed = self._context.passed
         item, closed, ended = self._items.pop(part), part in passed.closed, part in passed.ended
         if not isinstance(item, TextItem):
@@ -268,10 +353,10 @@ class Responses:
             # A retracted part is neither closed nor listed in its item, because a repair of the repaired stream would
             # mistake an empty listed part for another part.
             if not item.is_retracted():
-                item.close_part(citations, closed=closed)
+                item.close_part(closed=closed)
             self._end_part(item.holder, part)
         else:
-            self._output[self._index.pop(part)] = item.close(status, citations)
+            self._output[self._index.pop(part)] = item.close(status)
 
     def _end_idle_items(self, status: ItemStatus = "completed", but: Key | None = None) -> None:
         """End the items whose parts have all ended, because other output follows. If `status` is `incomplete`, end all
@@ -282,10 +367,14 @@ class Responses:
                 self._holder_of[part].ended = True
         done = self._idle if status == "completed" else self._holders
         for holder in sorted([one for key, one in done.items() if key != but], key=_turn):
-            self._idle.pop(holder.key, None)
-            self._left[holder.key] = self._holders.pop(holder.key)
-            self._output[holder.index] = holder.close(status)
-            self._parts[holder.index] = holder.numbers
+            self._leave(holder, status)
+
+    def _leave(self, holder: Holder, status: ItemStatus) -> None:
+        """End an item."""
+        self._idle.pop(holder.key, None)
+        self._left[holder.key] = self._holders.pop(holder.key)
+        self._output[holder.index] = holder.close(status)
+        self._parts[holder.index] = holder.numbers
 
     def _end_resumed(self) -> None:
         """Write a second `output_item.done` event for each resumed item.
@@ -311,19 +400,158 @@ class Responses:
     def _end_part(self, holder: Holder, part: int) -> None:
         """Record that a part of the item ended. An item can end once all its parts have ended."""
         holder.open.discard(part)
-        if not holder.open and self._holders.get(holder.key) is holder:
+        self._mark_idle(holder)
+
+    def _mark_idle(self, holder: Holder) -> None:
+        if not (holder.open or holder.has_open_others) and self._holders.get(holder.key) is holder:
             self._idle[holder.key] = holder
 
     def _new_index(self, part: int, sent: int | None = None) -> int:
         """Return `sent` as the index of a new item, or the next free index if another item already has the index
         `sent`.
         """
+        index = self._index[part] = self._take_index(sent)
+        return index
+
+    def _next_index(self) -> int:
+        return self._take_index(None)
+
+    def _take_index(self, sent: int | None) -> int:
         self._next = max(self._next, self._context.passed.next_index)
-        index = self._index[part] = self._next if sent is None or sent in self._taken else sent
+        index = self._next if sent is None or sent in self._taken else sent
         self._context.passed.moved = sent not in (None, index)
         self._taken.add(index)
         self._next = max(self._next, index + 1)
         return index
+
+    # Items and events from a source in the same dialect
+
+    def _is_copied(self, event: Event) -> bool:
+        """Return True if the content of an event from a source in the same dialect is copied from the source.
+        Annotations are copied with their text.
+        """
+        match event:
+            case ToolCallStarted():
+                if self._copies:
+                    self._copied_parts.add(event.part)
+                return self._copies
+            case ToolCall():
+                is_copied = self._is_copied_part(event.part)
+                if is_copied and is_whole(event) and not event.provider_executed:
+                    self._called = True
+                return is_copied
+            case ToolCallDelta() | ToolCallReset() | ToolCallRetracted():
+                return self._is_copied_part(event.part)
+            case Unknown():
+                return self._content is not _Content.EVENTS
+            case _:
+                return isinstance(event, ToolResult | Source | File)
+
+    def _is_copied_part(self, part: int) -> bool:
+        return part in self._copied_parts or (self._copies and part not in self._items)
+
+    @property
+    def _copies(self) -> bool:
+        return self._content is _Content.COPIED
+
+    def _begin_copied(self) -> int:
+        """Return the index of a new item that is copied from the source."""
+        self._end_idle_items()
+        return self._take_index(self._context.passed.index)
+
+    def _open_announced(self, item: Announced) -> Holder:
+        return self._own_holder(self._content_shape(item.kind), item.at, item.id, None)
+
+    def _keep_members(self, sent: SentItem) -> None:
+        """Store the members of an item from the source that the encoder does not write itself."""
+        members = read_members(self._context, sent.kind, sent.item, is_done=sent.place != "added")
+        if sent.kind not in ("message", "reasoning"):
+            self._current = members  # the events of a call follow
+            return
+        item = Announced(sent.kind, sent.index, _id_of(sent.item))
+        key = _key(item.kind, item.at, item.id, self._added(item.kind, item.at, item.id))
+        known = self._known_holder(key, item)
+        if known is not None:
+            known.take_members(members)
+        else:
+            self._known.add(item.id or None, item.at, item)
+            self._unopened[key] = members
+        self._listing = _Listing(key, item, self._context.passed.index)
+
+    def _known_holder(self, key: Key, item: Announced) -> Holder | None:
+        by_id = None if item.id is None else self._known.by_id.get(item.id)
+        return self._holders.get(key) or self._left.get(key) or (by_id if isinstance(by_id, Holder) else None)
+
+    def _end_listing(self) -> None:
+        """Write the content parts of the source's item that are not written from events, and end them if the item
+        ends.
+        """
+        listing, self._listing = self._listing, None
+        if listing is None:
+            return
+        sent = listing.item
+        holder = self._known_holder(listing.key, sent)
+        if holder is None:
+            if not (listing.key in self._unopened and self._unopened[listing.key].content.others):
+                return
+            holder = self._own_holder(self._content_shape(sent.kind), sent.at, sent.id, listing.index)
+        self._context.passed.index = listing.index
+        is_open = self._holders.get(holder.key) is holder
+        ends = is_open and holder.members.is_done
+        if ends:
+            holder.end_others()
+        self._write_others(holder, None, shows=is_open)
+        if ends:
+            self._mark_idle(holder)
+            if not holder.numbers:
+                # No part tells whether the event that ends the item passes through.
+                self._leave(holder, "completed")
+
+    def _write_others(self, holder: Holder, shape: Shape | None, *, shows: bool = True) -> None:
+        """Write the content parts that the source's item lists before the next part of a shape, or before its end, and
+        that are not written from events. If `shows` is false, only the item contains them.
+        """
+        if shape is SUMMARY:
+            return
+        while (part := holder.next_other(shape)) is not None:
+            added = self._add_other(holder, part.position, part.json, shows=shows)
+            if holder.members.is_done:
+                holder.end_other(added, shows=shows)
+
+    def _add_other(self, holder: Holder, sent: int | None, raw: str, *, shows: bool = True) -> OtherPart:
+        """Add a content part with the index `sent` in the source."""
+        passed = self._context.passed
+        # As long as the source's events pass through, clients have the part at the source's index.
+        kept = None if passed.index is None else sent
+        sub = holder.free_sub(TEXT if holder.is_message else RAW, kept)
+        passed.moved = passed.moved or kept not in (None, sub)
+        return holder.add_other(sent, sub, raw, shows=shows)
+
+    def _other_part(self, sent: SentPart) -> None:
+        """Write an event about a content part of a type that the encoder does not write itself."""
+        passed = self._context.passed
+        if not passed.keeps(len(sent.part.encode())):
+            self._context.losses.note("metadata")
+            return
+        is_reasoning = self._added("reasoning", sent.index, sent.item_id) is not None
+        shape = self._content_shape("reasoning" if is_reasoning else "message")
+        holder = self._own_holder(shape, sent.index, sent.item_id, passed.index)
+        part = holder.find_other(sent.sub, closes=sent.closes)
+        if part is None:
+            part = self._add_other(holder, sent.sub, sent.part)
+        else:
+            part.json = sent.part
+        if sent.closes:
+            holder.end_other(part)
+        self._mark_idle(holder)
+
+    def _content_shape(self, kind: str) -> Shape:
+        return TEXT if kind == "message" else self._reasoning_shape("raw")
+
+    def _take_current(self) -> ItemMembers:
+        """Return the members of the source's item whose events are being written."""
+        members, self._current = self._current or NO_MEMBERS, None
+        return members
 
     # Text
 
@@ -342,13 +570,31 @@ class Responses:
     def _own_part(self, part: int, shape: Shape) -> None:
         """Open a part inside its item, with the ids and the index from the source."""
         passed = self._context.passed
-        item_id = passed.item_id
-        sent = self._sent_item("message" if shape.holder is None else "reasoning")
-        before = 0 if sent is None else sent.before
-        key: Key = (item_id or "" if passed.at is None else passed.at, shape.holder is None, before)
+        holder = self._own_holder(shape, passed.at, passed.item_id, passed.index)
+        self._holder_of[part] = holder
+        holder.open.add(part)
+        holder.numbers.add(part)
+        self._index[part] = holder.index
+        if passed.sub is None and shape.holder is not None:
+            self._bare[part] = holder  # an item without a part; its metadata is written when the item ends
+        else:
+            self._write_others(holder, shape)
+            # Clients append parts to an item, so the source's index is valid only as long as the source's events pass
+            # through.
+            sub = holder.free_sub(shape, None if passed.index is None else passed.sub)
+            passed.moved = passed.moved or passed.sub not in (None, sub)
+            self._items[part] = TextItem(holder, shape, sub)
+
+    def _own_holder(self, shape: Shape, at: int | None, item_id: str | None, index: int | None) -> Holder:
+        """Return the source's item with this index or id. Open or resume the item if necessary. `index` is the index to
+        keep.
+        """
+        kind = "message" if shape.holder is None else "reasoning"
+        sent = self._added(kind, at, item_id)
+        key = _key(kind, at, item_id, sent)
         self._end_idle_items(but=key)
         holder = self._holders.get(key)
-        if holder is None and passed.index is not None and key in self._left:
+        if holder is None and index is not None and key in self._left:
             # An item that was ended because another item followed is resumed if the source continues it.
             holder = self._left.pop(key)
             if not holder.resumed:
@@ -357,51 +603,42 @@ class Responses:
             self._begin_item(holder, key)
             del self._output[holder.index]
         if holder is None:
-            known, is_announced = self._as_added(sent)
+            known, is_announced = self._as_added(sent, at)
             identity = known.id if known else item_id or self._context.mint.new("msg" if shape.holder is None else "rs")
-            index = self._new_index(part, passed.at if is_announced else passed.index)
-            announced = is_announced and index == passed.at
-            holder = Holder(self._wire, shape, identity, index, announced=announced)
+            index = self._take_index(at if is_announced else index)
+            announced = is_announced and index == at
+            members = self._unopened.pop(key, None) or NO_MEMBERS
+            holder = Holder(self._wire, shape, identity, index, members, announced=announced)
+            self._known.add(identity, at, holder)
+            if item_id is not None:
+                self._known.add(item_id, None, holder)
             self._begin_item(holder, key)
         self._idle.pop(key, None)
-        self._holder_of[part] = holder
-        holder.open.add(part)
-        holder.numbers.add(part)
-        self._index[part] = holder.index
-        if passed.sub is None and shape.holder is not None:
-            self._bare[part] = holder  # an item without a part; its metadata is written when the item ends
-        else:
-            # Clients append parts to an item, so the source's index is valid only as long as the source's events pass
-            # through.
-            sub = holder.free_sub(shape, None if passed.index is None else passed.sub)
-            passed.moved = passed.moved or passed.sub not in (None, sub)
-            self._items[part] = TextItem(holder, shape, sub)
+        return holder
 
-    def _sent_item(self, kind: str) -> AddedItem | None:
-        """Return the item of the given kind that the source opened at the current index, or None.
+    def _added(self, kind: str, at: int | None, item_id: str | None) -> AddedItem | None:
+        """Return the item of the given kind that the source opened at this index, or None.
 
-        If there are several items of that kind, returns the one with the current id, or the last one if no item has
-        that id.
+        If there are several items of that kind, returns the one with this id, or the last one if no item has that id.
         """
-        passed = self._context.passed
-        item = None if passed.at is None else passed.added.get(passed.at)
+        item = None if at is None else self._context.passed.added.get(at)
         last = None
         while item is not None:
             if item.kind == kind:
-                if item.id == passed.item_id:
+                if item.id == item_id:
                     return item
                 last = last or item
             item = item.earlier
         return last
 
-    def _as_added(self, known: AddedItem | None) -> tuple[AddedItem | None, bool]:
+    def _as_added(self, known: AddedItem | None, at: int | None) -> tuple[AddedItem | None, bool]:
         """Return two values: the item, or None if its id is not kept, and whether the item's opening event passed
         through.
         """
         passed = self._context.passed
         if known is None:
             return None, False
-        has_passed = passed.at in passed.announced and known.before == 0
+        has_passed = at in passed.announced and known.before == 0
         is_kept = has_passed or passed.index is not None or known.before > 0
         return (known if is_kept else None), has_passed
 
@@ -444,11 +681,12 @@ class Responses:
             holder = self._bare.pop(event.part, None)
             if holder is None:
                 identity = self._context.mint.new("msg" if shape.holder is None else "rs")
-                holder = Holder(self._wire, shape, identity, self._new_index(event.part))
+                holder = Holder(self._wire, shape, identity, self._new_index(event.part), NO_MEMBERS)
+            self._write_others(holder, shape)
             item = self._items[event.part] = TextItem(holder, shape, holder.free_sub(shape))
         return item
 
-    def _part_done(self, event: _Done, citations: tuple[Citation, ...] = ()) -> None:
+    def _part_done(self, event: _Done, annotations: tuple[str, ...] = ()) -> None:
         if event.part not in self._items and not event.text:
             bare = self._bare.pop(event.part, None)
             if bare is not None:
@@ -459,26 +697,47 @@ class Responses:
         if rest:
             item.delta(rest)
         item.whole = event.text
+        item.annotate(annotations, closed=event.part in self._context.passed.closed)
         item.logprobs += self._chances.pop(event.part, ())  # log probabilities that arrived after the text
         if not self._context.cut:
-            self._close(event.part, "completed", citations)
+            self._close(event.part, "completed")
 
     def _text_done(self, event: TextDone) -> None:
-        citations: list[Citation] = []
-        for annotation in event.annotations:
-            citation = read_citation(annotation, len(event.text))
-            if citation is None or citation.start is None or citation.end is None or not event.text:
-                self._context.losses.note("sources")
-            else:
-                citations.append(citation)
-        if event.text and not self._context.cut:
-            # Pages without a position are cited with an empty range at the end of the text.
-            end = len(event.text)
-            citations += [Citation(page.url or "", page.title, end, end) for page in self._pages]
-            self._pages = []
-        self._part_done(event, tuple(citations))
+        own = self._context.passed.own
+        self._part_done(event, self._own_annotations(event) if own else self._citations(event))
         if self._chances.pop(event.part, None):
             self._context.losses.note("metadata")
+
+    def _own_annotations(self, event: TextDone) -> tuple[str, ...]:
+        """Return the annotations that were not written when they arrived."""
+        item = self._items.get(event.part)
+        is_listed, left = bool(event.text), event.annotations
+        if isinstance(item, TextItem):
+            is_listed = is_listed or not item.written_text.text()
+            left = left[len(item.annotations) :]
+        if left and not is_listed:
+            self._context.losses.note("sources")
+            return ()
+        return tuple(map(compact_json, left))
+
+    def _citations(self, event: TextDone) -> tuple[str, ...]:
+        """Return the cited pages and files of another dialect as annotations. A truncated part has none."""
+        citations: list[str] = []
+        end = len(event.text)
+        for annotation in event.annotations:
+            citation = read_citation(annotation, end)
+            file = read_file(annotation) if self._context.source == "anthropic" else None
+            if file is not None and event.text:
+                citations.append(_file_annotation(file, end))
+            elif citation is None or citation.start is None or citation.end is None or not event.text:
+                self._context.losses.note("sources")
+            else:
+                citations.append(_annotation(citation))
+        if event.text and not self._context.cut:
+            # Pages without a position are cited with an empty range at the end of the text.
+            citations += [_annotation(Citation(page.url or "", page.title, end, end)) for page in self._pages]
+            self._pages = []
+        return () if self._context.cut else tuple(citations)
 
     def _reasoning_done(self, event: ReasoningDone) -> None:
         carries = self._context.carries
@@ -504,7 +763,8 @@ class Responses:
 
     def _call_started(self, event: ToolCallStarted) -> None:
         context = self._context
-        if context.opens(event) and not context.provider_executed and event.call_id is not None:
+        is_run_by_client = context.passed.own or not context.provider_executed
+        if context.opens(event) and is_run_by_client and event.call_id is not None:
             self._end_idle_items()
             self._call_item(event, event.name, context.custom, context.passed.index)
 
@@ -515,9 +775,13 @@ class Responses:
         names = {"call_id": call_id, "name": name}
         shape = CUSTOM if custom else CALL
         identity = event.item_id if self._context.passed.own else None
-        known = None if sent is None else self._as_added(self._sent_item(shape.type))[0]
+        passed = self._context.passed
+        known = (
+            None if sent is None else self._as_added(self._added(shape.type, passed.at, passed.item_id), passed.at)[0]
+        )
         identity = known.id if known else identity or self._context.mint.new("fc")
-        item = CallItem(self._wire, shape, identity, self._new_index(part, sent), names)
+        item = CallItem(self._wire, shape, identity, self._new_index(part, sent), names, self._take_current())
+        self._known.add(identity, passed.at if passed.own else None, item)
         self._items[part] = item
         return item
 
@@ -538,9 +802,11 @@ class Responses:
     def _call(self, call: ToolCall) -> None:
         self._context.takes(call.call_id)
         item = self._items.get(call.part)
+        own = self._context.passed.own
         if not isinstance(item, CallItem):
-            if call.provider_executed:
-                self._context.losses.note("server_tool")
+            if call.provider_executed and not own:
+                if not self._searches.begin(call, self._next_index):
+                    self._context.losses.note("server_tool")
                 return
             if not call.name or not call.call_id:
                 self._context.losses.note("nameless_call")
@@ -548,14 +814,13 @@ class Responses:
                 return
             self._end_idle_items()
             item = self._call_item(call, call.name, call.custom)
-        elif (item.call_id, item.name, item.custom, False) != (
-            call.call_id,
-            call.name,
-            call.custom,
-            call.provider_executed,
-        ):
-            self._break()
-            return
+        else:
+            if self._current is not None:
+                item.members = self._take_current()
+            is_same = (item.call_id, item.name, item.custom) == (call.call_id, call.name, call.custom)
+            if not is_same or (call.provider_executed and not own):
+                self._break()
+                return
         self._fill(item, call)
 
     def _fill(self, item: CallItem, call: ToolCall) -> None:
@@ -576,22 +841,36 @@ class Responses:
             self._called = True
             self._close(call.part, "completed")
         else:
-            # Only the last item may be incomplete, so an incomplete call stays open until the end.
+            # Only the last item may be incomplete, so this call stays open until the end.
             self._unfinished.append((call.part, _INVALID_REASON if call.state == "invalid" else _CUT_REASON))
 
-    def _result(self, _: ToolResult) -> None:
-        self._context.losses.note("server_tool")
+    def _result(self, result: ToolResult) -> None:
+        finished = self._searches.finish(result)
+        if finished is None:
+            self._context.losses.note("server_tool")
+        else:
+            self._add_output(*finished)
 
-    # Ending and citations
+    def _cut_search(self, index: int) -> None:
+        self._add_output(index, self._searches.cut(index))
+
+    def _add_output(self, index: int, item: str) -> None:
+        self._output[index] = lambda: item
+
+    # Ending, citations and images
 
     def _source(self, source: Source) -> None:
-        if source.url is None or self._context.passed.own:
+        if source.url is None:
             self._context.losses.note("sources")
         else:
             self._pages.append(source)
 
-    def _file(self, _: File) -> None:
-        self._context.losses.note("files")
+    def _file(self, file: File) -> None:
+        written = write_image(self._context, self._wire, file, self._next_index)
+        if written is None:
+            self._context.losses.note("files")
+        else:
+            self._add_output(*written)
 
     def _finish(self, event: Finished) -> None:
         self._end_idle_items()
@@ -603,6 +882,25 @@ def _word(finished: Finished) -> str | None:
     """Return `completed`, or the reason why the response is incomplete, or None if the response failed."""
     word = finish_word(_TARGET, finished.finish_reason)
     return word if word == _DONE else sent_word(_TARGET, finished) or word
+
+
+def _annotation(citation: Citation) -> str:
+    span = f'"start_index":{citation.start or 0},"end_index":{citation.end or 0}'
+    return f'{{"type":"url_citation","url":{quoted(citation.url)},{span},"title":{quoted(citation.title or "")}}}'
+
+
+def _file_annotation(file: FileCitation, end: int) -> str:
+    return members(type='"file_citation"', file_id=quoted(file.file_id), filename=quoted(file.name), index=str(end))
+
+
+def _key(kind: str, at: int | None, item_id: str | None, sent: AddedItem | None) -> Key:
+    """Return the key of an item from a source in the same dialect. `sent` is the item as the source opened it."""
+    return item_id or "" if at is None else at, kind == "message", 0 if sent is None else sent.before
+
+
+def _id_of(item: str) -> str | None:
+    raw = object_members(item).get("id", "")
+    return replace_lone_surrogates(loads_raw(raw)) if raw.startswith('"') else None
 
 
 def _turn(holder: Holder) -> int:

@@ -100,6 +100,7 @@ class Resource:
         status: Status,
         output: Mapping[int, str] = _NO_OUTPUT,
         ended: Mapping[int, Mapping[str, Any]] = _NO_ITEMS,
+        raw: Mapping[int, str] = _NO_OUTPUT,
         *,
         usage: str = "null",
         incomplete: str | None = None,
@@ -108,6 +109,7 @@ class Resource:
         """Return the object as JSON.
 
         `output` contains the items by index. `ended` contains the items whose closing event passed through, as sent.
+        `raw` contains the items that are written as they were sent last.
         `incomplete` is the reason for an incomplete response. `error` is a code and a message.
         """
         details = "null" if incomplete is None else members(reason=quoted(incomplete))
@@ -115,10 +117,12 @@ class Resource:
         sent: object = self._sent.get("output")
         repeated_items = _RepeatedItems([*(sent if is_array(sent) else []), *ended.values()])
         items = [
-            repeated_items.spelled(output[index] if index in output else compact_json(ended[index]))
+            raw[index]
+            if index in raw
+            else repeated_items.spelled(output[index] if index in output else compact_json(ended[index]))
             if index in self.passed or index in ended
             else output[index]
-            for index in sorted(output.keys() | ended.keys())
+            for index in sorted(output.keys() | ended.keys() | raw.keys())
         ]
         fields = {
             "id": self._id,

@@ -11,6 +11,7 @@ use crate::dialect::decode_context::ParseResult;
 use crate::dialect::decode_context::Payload;
 use crate::dialect::unread_arguments::may_hold_arguments;
 use crate::dialect::upstream_error::UpstreamErrorFields;
+use crate::dialect::upstream_error::is_problem;
 use crate::dialect::upstream_error::reports_failure;
 use crate::dialect::upstream_error::reports_success;
 use crate::dialect::usage_counts::Counts;
@@ -429,6 +430,7 @@ pub(crate) fn reports_error(object: &Object<'_>) -> bool {
     has("error")
         || (has("message") && has("code") && !reports_success(&object.members))
         || (!is_typed(object) && reports_failure(&object.members))
+        || is_problem(&object.members)
 }
 
 /// Returns true if the object has a type that is a string.

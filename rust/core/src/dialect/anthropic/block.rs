@@ -103,6 +103,9 @@ pub(crate) fn open_text<'a>(
     }
 }
 
+/// Members of a text delta in which some gateways send the text.
+pub(crate) const TEXT_ELSEWHERE: [&str; 1] = ["content"];
+
 /// Members of a thinking block or delta in which some gateways send the text.
 pub(crate) const THINKING_ELSEWHERE: [&str; 4] =
     ["text", "reasoning", "reasoning_content", "content"];
@@ -115,18 +118,30 @@ pub(crate) fn thought<'a>(
     modelled: &[&str],
     notes: &mut Anomalies<'a>,
 ) -> (Text<'a>, Option<String>) {
+    let at = ("thinking", &THINKING_ELSEWHERE[..]);
+    text_elsewhere(wire, block, at, modelled, notes)
+}
+
+/// Returns the text in `member`, or in the first of the other members that contains text, and the metadata.
+pub(crate) fn text_elsewhere<'a>(
+    wire: &mut DecodeContext<'_, '_>,
+    block: &Block<'a, '_>,
+    (member, others): (&str, &[&str]),
+    modelled: &[&str],
+    notes: &mut Anomalies<'a>,
+) -> (Text<'a>, Option<String>) {
     let members = &block.object.members;
-    let given = notes.a_text(members, block.at, "thinking");
-    let is_text = |name: &&str| {
+    let given = notes.a_text(members, block.at, member);
+    let is_text = |name: &&&str| {
         find(members, name)
             .and_then(text)
             .is_some_and(|text| !text.is_empty())
     };
-    let elsewhere = THINKING_ELSEWHERE.into_iter().find(is_text);
+    let elsewhere = others.iter().find(is_text);
     match elsewhere.filter(|_| given.is_empty()) {
         Some(name) => {
-            wire.out.mark_misread("other_member"); // clients look only for the `thinking` member
-            let modelled: Vec<&str> = modelled.iter().copied().chain([name]).collect();
+            wire.out.mark_misread("other_member"); // clients look only for the documented member
+            let modelled: Vec<&str> = modelled.iter().copied().chain([*name]).collect();
             let given = notes.a_text(members, block.at, name);
             (given, block.metadata(&modelled))
         }

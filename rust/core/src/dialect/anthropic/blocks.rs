@@ -6,6 +6,7 @@
 use crate::dialect::anomalies::Anomalies;
 use crate::dialect::anthropic::block::Block;
 use crate::dialect::anthropic::block::OtherBlock;
+use crate::dialect::anthropic::block::TEXT_ELSEWHERE;
 use crate::dialect::anthropic::block::THINKING_ELSEWHERE;
 use crate::dialect::anthropic::block::at_index;
 use crate::dialect::anthropic::block::filled;
@@ -16,6 +17,7 @@ use crate::dialect::anthropic::block::open_thinking;
 use crate::dialect::anthropic::block::other;
 use crate::dialect::anthropic::block::reasoning;
 use crate::dialect::anthropic::block::restate;
+use crate::dialect::anthropic::block::text_elsewhere;
 use crate::dialect::anthropic::block::thought;
 use crate::dialect::anthropic::call_delta::CallHead;
 use crate::dialect::anthropic::call_delta::call_delta;
@@ -42,6 +44,7 @@ use crate::json::members::Object;
 use crate::json::members::find;
 use crate::json::members::integer;
 use crate::json::members::present;
+use crate::json::members::text;
 use crate::model::config::Config;
 use crate::model::delta::PartAt;
 use crate::model::delta::PartAttributes;
@@ -92,6 +95,8 @@ pub(crate) struct Blocks {
     restated: LazyBox<Set<usize>>,
     /// A `compaction` block that is still receiving deltas.
     kept: Option<Box<UnknownBlock>>,
+    /// One more than the highest index before a late `message_start`.
+    used_before_start: i64,
     /// The latest call.
     head: Option<Box<CallHead>>,
 }
@@ -112,6 +117,12 @@ impl Blocks {
             max_index: self.max_index,
             ..Blocks::default()
         };
+    }
+
+    /// Handles a `message_start` that arrives after blocks. The message is repeated from its beginning if a block starts
+    /// at an index that is in use already.
+    pub(crate) fn start_late(&mut self) {
+        self.used_before_start = self.fresh;
     }
 
     /// Returns true if the latest block can end a turn, because it is text or a call that the client runs.
@@ -179,6 +190,11 @@ impl Blocks {
                 self.fresh
             }
         };
+        if index < self.used_before_start {
+            self.used_before_start = 0;
+            self.open_index = None; // the block that was open is repeated
+            wire.assembler.message_repeated(wire.out, 0)?;
+        }
         if !self.is_plain() {
             self.emit_held(wire, Some(index), None)?;
             let position = usize::try_from(index).unwrap_or(usize::MAX);
@@ -374,8 +390,9 @@ impl Blocks {
         let metadata = metadata.as_deref();
         match kind.as_ref() {
             "text_delta" => {
-                let text = notes.a_text(members, at, "text");
-                push(wire, message(index), text, metadata)?;
+                let at = ("text", &TEXT_ELSEWHERE[..]);
+                let (text, metadata) = text_elsewhere(wire, block, at, modelled, notes);
+                push(wire, message(index), text, metadata.as_deref())?;
             }
             "thinking_delta" => {
                 let (text, metadata) = thought(wire, block, modelled, notes);
@@ -429,6 +446,28 @@ impl Blocks {
             }
         }
         Ok(true)
+    }
+
+    /// Handles a delta that is a string instead of an object. Such a delta extends the open text or thinking block.
+    pub(crate) fn bare_delta<'a>(
+        &self,
+        wire: &mut DecodeContext<'_, '_>,
+        raw: Raw<'a>,
+        index: Option<i64>,
+    ) -> ParseResult {
+        let (Some(text), Some(index)) = (text(raw), index.or(self.last)) else {
+            return Ok(());
+        };
+        let part = match self.brings {
+            Some(BlockContent::Text) => message(Some(index)),
+            Some(BlockContent::Thinking) => reasoning(Some(index), "thinking"),
+            _ => return Ok(()),
+        };
+        if self.open_index != Some(index) {
+            return Ok(());
+        }
+        wire.out.mark_misread("other_member"); // clients expect an object
+        push(wire, part, text, None)
     }
 
     /// Reports an unknown member of a delta that may contain arguments of the open call. After this report, the call is

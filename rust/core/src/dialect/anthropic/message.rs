@@ -53,6 +53,7 @@ impl Anthropic {
         let adopts = self.started && self.id.is_none() && !self.reason;
         if adopts {
             wire.out.mark_misread("late_start"); // clients start over at a `message_start`
+            self.blocks.start_late();
         } else if self.started {
             let reported = wire.assembler.has_reported_call(0);
             if self.reason || id.is_empty() || self.id.as_deref() == Some(&id) || reported {

@@ -152,10 +152,16 @@ impl Anthropic {
                 check(wire, kind, &object.members);
                 let Some(delta) = delta else {
                     let at = Pointer::ROOT.member("delta");
-                    if let Some(raw) = object.get("delta") {
-                        notes.unless_null(raw, at);
+                    let Some(raw) = object.get("delta") else {
+                        return Ok(());
+                    };
+                    notes.unless_null(raw, at);
+                    if payload.tail || raw.kind != Kind::String {
+                        return Ok(());
                     }
-                    return Ok(());
+                    self.begin(wire)?;
+                    let index = self.blocks.index(wire, object)?;
+                    return self.blocks.bare_delta(wire, raw, index);
                 };
                 self.begin(wire)?;
                 let block = Block {

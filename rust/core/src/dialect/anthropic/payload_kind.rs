@@ -6,6 +6,7 @@ use crate::dialect::decoder::Shapes;
 use crate::dialect::upstream_error::is_bare;
 use crate::dialect::upstream_error::is_blank_error;
 use crate::dialect::upstream_error::is_notice;
+use crate::dialect::upstream_error::is_problem;
 use crate::dialect::upstream_error::reports_failure;
 use crate::dialect::upstream_error::reports_success;
 use crate::json::Key;
@@ -97,7 +98,13 @@ pub(crate) fn is_tail(kind: &str) -> bool {
 /// message with a code or a type, or has another known error shape.
 pub(crate) fn reports_error(object: &Object<'_>) -> bool {
     let kind = type_of(&object.members);
-    if FACTS.is_event(&kind) || is_notice(&kind) {
+    if FACTS.is_event(&kind) {
+        return false;
+    }
+    if is_problem(&object.members) {
+        return true;
+    }
+    if is_notice(&kind) {
         return false;
     }
     if kind.is_empty() && reports_failure(&object.members) {

@@ -128,8 +128,7 @@ impl MessageDeltas {
 
 /// Members of a choice that are not kept. An event already contains such a member, or a client would read it as content
 /// or as a call if repair wrote it next to an empty delta.
-const NOT_KEPT: [&str; 7] = [
-    "logprobs",
+const NOT_KEPT: [&str; 6] = [
     "text",
     "content",
     "tool_calls",
@@ -400,11 +399,8 @@ impl ChoiceState {
             && wire.out.wants_wire_facts()
             && upstream_error.is_none()
         {
-            let logprobs = present(find(&pending_metadata.own.members, "logprobs"));
-            wire.out.keep(Unmodelled::ChoiceWithoutEvent {
-                choice: self.index,
-                has_logprobs: finish.is_some() && logprobs.is_some(),
-            });
+            wire.out
+                .keep(Unmodelled::ChoiceWithoutEvent { choice: self.index });
         }
         if let Some(text) = unattached {
             let held = mem::take(&mut self.audio_size);
@@ -1160,14 +1156,22 @@ pub(crate) fn emit_released(
 /// Returns the lists in a delta that are kept unchanged, even though events contain most of their content.
 fn own_lists<'a>(delta: &Delta<'a>) -> impl Iterator<Item = Member<'a>> + use<'a> {
     let lists = [("annotations", delta.annotations), ("images", delta.images)];
-    lists.into_iter().filter_map(|(raw, slot)| {
+    let lists = lists.into_iter().filter_map(|(raw, slot)| {
         let is_list = |value: &Raw<'_>| value.kind == Kind::Array && has_members(*value);
         let key = Key {
             raw,
             escaped: false,
         };
         slot.filter(is_list).map(|raw| Member { key, raw })
-    })
+    });
+    let audio = present(delta.audio).map(|raw| Member {
+        key: Key {
+            raw: "audio",
+            escaped: false,
+        },
+        raw,
+    });
+    lists.chain(audio)
 }
 
 fn has_own_lists(delta: &Delta<'_>) -> bool {

@@ -93,6 +93,8 @@ pub(crate) fn read<'a>(
             for (position, item) in items(raw).into_iter().enumerate() {
                 if item.kind == Kind::Object {
                     part(item, &mut pieces, notes);
+                } else if let Some(text) = text(item) {
+                    pieces.push(ContentPiece::Shown(text));
                 } else {
                     notes.unless_null(item, at.item(position));
                 }

@@ -8,7 +8,9 @@ use crate::dialect::upstream_error::is_bare;
 use crate::dialect::upstream_error::is_blank_error;
 use crate::dialect::upstream_error::is_empty_value;
 use crate::dialect::upstream_error::is_notice;
+use crate::dialect::upstream_error::is_problem;
 use crate::dialect::upstream_error::is_stated;
+use crate::dialect::upstream_error::reports_failed_base;
 use crate::dialect::upstream_error::reports_failure;
 use crate::dialect::upstream_error::reports_success;
 use crate::json::Kind;
@@ -72,6 +74,9 @@ fn has_choices(chunk: &Chunk<'_>) -> bool {
 }
 
 pub(crate) fn reports_error(chunk: &Chunk<'_>) -> bool {
+    if reports_failed_base(&chunk.other_members) || is_problem(&chunk.other_members) {
+        return true;
+    }
     let has = |name: &str| present(find(&chunk.other_members, name)).is_some();
     let sent = |slot: Slot<'_>| slot.is_some_and(|raw| !is_empty_value(raw));
     if has_choices(chunk) || sent(chunk.usage) || holds_chunk(find(&chunk.other_members, "data")) {

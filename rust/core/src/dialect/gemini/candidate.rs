@@ -36,7 +36,9 @@ use crate::model::delta::PartAt;
 use crate::model::delta::PartAttributes;
 use crate::model::small_map::Numbered;
 use crate::model::spec::Code;
+use crate::model::unmodelled::Unmodelled;
 use std::borrow::Cow;
+use std::mem;
 
 const SIGNATURE: &str = "thoughtSignature";
 const LOGPROBS: &str = "logprobsResult";
@@ -239,7 +241,7 @@ impl Candidate {
     /// Closes the open text part and emits the finish reason, if the candidate has one that was not emitted before. A
     /// finish reason that means success also ends the open calls.
     pub(crate) fn finish(&mut self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
-        if std::mem::replace(&mut self.finish_reported, true) {
+        if mem::replace(&mut self.finish_reported, true) {
             return Ok(());
         }
         let Some(reason) = self.reason.take() else {
@@ -331,6 +333,7 @@ impl Candidate {
         if let Some(raw) = find(members, "thought").filter(|raw| raw.kind == Kind::True) {
             part.extra.add(member("thought", raw));
         }
+        let mut is_reported = false;
         for kind in kinds {
             if kind == CALL {
                 let position = self.position();
@@ -339,6 +342,9 @@ impl Candidate {
                 continue;
             }
             self.calls.finish(wire)?;
+            if !mem::replace(&mut is_reported, true) {
+                self.report_members(wire, part.object, has_value("text"));
+            }
             let position = PartContext {
                 choice: self.index,
                 position: self.position(),
@@ -355,9 +361,36 @@ impl Candidate {
     fn keep(&mut self, wire: &mut DecodeContext<'_, '_>, part: &Object<'_>) -> ParseResult {
         self.close(wire)?;
         self.calls.finish(wire)?;
+        self.report(wire, part);
         let raw = part.raw.text.as_bytes();
         wire.assembler
             .kept_unknown(wire.out, self.index, None, raw, None)
+    }
+
+    /// Reports a part that the encoder does not write itself to the repair stage.
+    fn report(&self, wire: &mut DecodeContext<'_, '_>, part: &Object<'_>) {
+        wire.out.keep(Unmodelled::Part {
+            choice: self.index,
+            part: part.raw.text,
+        });
+    }
+
+    /// Reports the members of a part to the repair stage, except a text and a call, which the encoder writes from
+    /// events.
+    fn report_members(&self, wire: &mut DecodeContext<'_, '_>, part: &Object<'_>, has_text: bool) {
+        let mut others = ExtraFields::default();
+        for member in &part.members {
+            if !(member.key.is(CALL) || (has_text && member.key.is("text"))) {
+                others.add(*member);
+            }
+        }
+        if let Some(part) = others.text() {
+            let choice = self.index;
+            wire.out.keep(Unmodelled::Part {
+                choice,
+                part: &part,
+            });
+        }
     }
 
     // Text
@@ -402,7 +435,7 @@ impl Candidate {
             }
         };
         if !text.is_empty() {
-            let metadata = std::mem::take(carry).text();
+            let metadata = mem::take(carry).text();
             wire.assembler
                 .part_text(wire.out, at, text, metadata.as_deref())?;
         }

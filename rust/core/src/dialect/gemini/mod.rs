@@ -34,12 +34,14 @@ use crate::dialect::gemini::proto_names::in_json_names;
 use crate::dialect::gemini::spec_tables::FACTS;
 use crate::dialect::gemini::spec_tables::a_reason;
 use crate::dialect::gemini::spec_tables::a_word;
+use crate::dialect::gemini::spec_tables::extra_fields;
 use crate::dialect::gemini::spec_tables::is_read;
 use crate::dialect::gemini::spec_tables::nonnull;
 use crate::dialect::gemini::spec_tables::seconds;
 use crate::dialect::gemini::spec_tables::unmodelled;
 use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_blank_error;
+use crate::dialect::upstream_error::is_empty_value;
 use crate::fastpath::items::ItemTemplates;
 use crate::fastpath::items::template::LearnableDelta;
 use crate::fastpath::items::template::OBJECT_DEPTH;
@@ -65,6 +67,7 @@ use crate::model::fault::Fault;
 use crate::model::limits::LimitName;
 use crate::model::small_map::List;
 use crate::model::spec::Code;
+use crate::model::unmodelled::Unmodelled;
 
 const CANDIDATES: &str = "candidates";
 const FEEDBACK: &str = "promptFeedback";
@@ -280,6 +283,9 @@ impl Gemini {
             } else {
                 notes.shape(candidates, at);
             }
+        }
+        if !tail && wire.out.wants_wire_facts() {
+            report_members(wire, members, entries);
         }
         self.feedback(wire, members, &mut changed, notes)?;
         if let Some(metadata) = changed.text() {
@@ -504,4 +510,59 @@ fn index<'a>(
         }
         i32::try_from(position).unwrap_or(i32::MAX)
     })
+}
+
+/// Members of a chunk and of a candidate that the encoder writes itself.
+const WRITTEN_IN_CHUNK: [&str; 5] = [CANDIDATES, USAGE, "modelVersion", "responseId", "error"];
+const WRITTEN_IN_CANDIDATE: [&str; 3] = ["content", "finishReason", "index"];
+
+/// Reports the other members of a chunk and of its candidates to the repair stage.
+fn report_members(
+    wire: &mut DecodeContext<'_, '_>,
+    members: &[Member<'_>],
+    entries: &[OpenedCandidate<'_, '_>],
+) {
+    let mut candidates = String::new();
+    for (position, entry) in entries.iter().enumerate() {
+        let Some(value) = &entry.object else {
+            continue;
+        };
+        let mut rest = others(&value.members, &WRITTEN_IN_CANDIDATE);
+        let content = value.object("content");
+        let content = content
+            .and_then(|content| extra_fields(&content.members, &FACTS.content_fields).text());
+        if let Some(content) = content {
+            let mark = if rest.is_empty() { "" } else { "," };
+            rest.push_str(&format!("{mark}\"content\":{content}"));
+        }
+        if rest.is_empty() {
+            continue;
+        }
+        let index = index(value, position, Pointer::ROOT, &mut Anomalies::default());
+        candidates.push(if candidates.is_empty() { '[' } else { ',' });
+        candidates.push_str(&format!("{{{rest},\"index\":{index}}}"));
+    }
+    if !candidates.is_empty() {
+        candidates.push(']');
+    }
+    let rest = others(members, &WRITTEN_IN_CHUNK);
+    let members = format!("{{{rest}}}");
+    wire.out.keep(Unmodelled::ChunkMembers {
+        candidates: &candidates,
+        members: &members,
+    });
+}
+
+/// Returns the members that are not in `written` and have a value, without braces.
+fn others(members: &[Member<'_>], written: &[&str]) -> String {
+    let mut level = ExtraFields::default();
+    for member in members {
+        let is_written = written.iter().any(|name| member.key.is(name));
+        if !is_written && !is_empty_value(member.raw) {
+            level.add(*member);
+        }
+    }
+    let text = level.text().unwrap_or_default();
+    let inner = text.get(1..text.len().saturating_sub(1));
+    inner.unwrap_or_default().to_owned()
 }

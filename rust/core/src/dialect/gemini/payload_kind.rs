@@ -194,8 +194,8 @@ fn has_error(object: &Object<'_>) -> bool {
     error.is_some_and(|raw| !(is_used(object) && is_blank_error(raw)))
 }
 
-/// Returns true if the object reports an error without an `error` member. Such an object has a message with a code or a
-/// status, or has another known error shape.
+/// Returns true if the object reports an error without an `error` member. Such an object has a message with a code, a
+/// status, or a type that ends in `error`, or has another known error shape.
 fn reports_error(object: &Object<'_>) -> bool {
     if is_used(object) {
         return false;
@@ -205,5 +205,10 @@ fn reports_error(object: &Object<'_>) -> bool {
     }
     let worded = object.get("message").map(|raw| raw.kind) == Some(Kind::String);
     let has = |name| object.present(name).is_some();
-    worded && (has("code") || has("status")) && !reports_success(&object.members)
+    let kind = || {
+        object
+            .string("type")
+            .is_some_and(|kind| kind.ends_with("error"))
+    };
+    worded && (has("code") || has("status") || kind()) && !reports_success(&object.members)
 }

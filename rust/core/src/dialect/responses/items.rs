@@ -32,6 +32,9 @@ use crate::model::fault::Fault;
 use crate::model::lazy_box::LazyBox;
 use crate::model::small_map::Map;
 use crate::model::small_map::Set;
+use crate::model::unmodelled::ItemPlace;
+use crate::model::unmodelled::SentItem;
+use crate::model::unmodelled::Unmodelled;
 use std::borrow::Cow;
 
 /// Maximum number of emitted values whose hashes are stored, so that no value is emitted twice.
@@ -94,32 +97,46 @@ impl Items {
         event: &Object<'a>,
         reader: &mut Reader<'_, '_, 'a>,
     ) -> Result<bool, Fault> {
-        let at = Pointer::ROOT.member("item");
         let (item, enclosing) = self.item(event, reader)?;
         let Some(item) = item else {
             return Ok(true);
         };
-        if let Some(kind) = call_type(&item) {
-            let call = read_call(&item, at, reader, kind, enclosing);
+        report_item(event, &item, enclosing.index, ItemPlace::Added, reader);
+        let known = self.added_item(&item, reader, enclosing)?;
+        if known {
+            reader.wire.out.keep(Unmodelled::ItemEnd);
+        } // otherwise the event is emitted as unknown, which is part of the item
+        Ok(known)
+    }
+
+    fn added_item<'a>(
+        &mut self,
+        item: &Object<'a>,
+        reader: &mut Reader<'_, '_, 'a>,
+        enclosing: ItemAddress<'a>,
+    ) -> Result<bool, Fault> {
+        let at = Pointer::ROOT.member("item");
+        if let Some(kind) = call_type(item) {
+            let call = read_call(item, at, reader, kind, enclosing);
             open_call(&mut reader.wire, &call, kind)?;
             return Ok(true);
         }
-        let Some(kind) = text_kind(&item) else {
-            return Ok(is_result(&item) && self.result(&item, at, reader, &enclosing, true)?);
+        let Some(kind) = text_kind(item) else {
+            return Ok(is_result(item) && self.result(item, at, reader, &enclosing, true)?);
         };
         let item_address = ItemAddress {
-            item_id: reader.identity(&item, at, "id").or(enclosing.item_id),
+            item_id: reader.identity(item, at, "id").or(enclosing.item_id),
             call_id: None,
             ..enclosing
         };
         let DecodeContext { assembler, out } = &mut reader.wire;
         assembler.item_opened(out, 0, kind, item_address.address())?;
         let members = match kind {
-            ItemKind::Message => members_of(&item),
+            ItemKind::Message => members_of(item),
             _ => ExtraFields::default(),
         };
         self.texts
-            .open_content(&item, at, reader, &item_address, &members)?;
+            .open_content(item, at, reader, &item_address, &members)?;
         Ok(true)
     }
 
@@ -133,10 +150,13 @@ impl Items {
             at: Pointer::ROOT.member("item"),
             again: false,
         };
-        match self.item(event, reader)? {
-            (Some(item), enclosing) => self.whole_item(&item, reader, enclosing, occurrence),
-            (None, _) => Ok(()),
-        }
+        let (Some(item), enclosing) = self.item(event, reader)? else {
+            return Ok(());
+        };
+        report_item(event, &item, enclosing.index, ItemPlace::Done, reader);
+        let result = self.whole_item(&item, reader, enclosing, occurrence);
+        reader.wire.out.keep(Unmodelled::ItemEnd);
+        result
     }
 
     /// Handles the terminal output, which lists every item, including items that were not streamed.
@@ -160,7 +180,15 @@ impl Items {
                 index: in_line.then_some(position),
                 ..ItemAddress::default()
             };
+            report_item(
+                reader.payload(),
+                item,
+                enclosing.index,
+                ItemPlace::Output,
+                reader,
+            );
             self.whole_item(item, reader, enclosing, ItemOccurrence { at, again: true })?;
+            reader.wire.out.keep(Unmodelled::ItemEnd);
         }
         Ok(())
     }
@@ -398,6 +426,33 @@ impl Items {
         }
         !self.once.contains(&mark)
     }
+}
+
+/// Reports an item to the repair stage, before the events of the item.
+fn report_item(
+    event: &Object<'_>,
+    item: &Object<'_>,
+    index: Option<i64>,
+    place: ItemPlace,
+    reader: &mut Reader<'_, '_, '_>,
+) {
+    if !reader.wire.out.wants_wire_facts() {
+        return;
+    }
+    let own = item.string("type").unwrap_or_default();
+    let kind = match (call_type(item), text_kind(item)) {
+        (Some(kind), _) => kind.kind,
+        (None, Some(ItemKind::Reasoning)) => "reasoning",
+        (None, Some(_)) => "message",
+        (None, None) => &own,
+    };
+    reader.wire.out.keep(Unmodelled::Item(SentItem {
+        place,
+        kind,
+        index,
+        item: item.raw.text,
+        payload: event.raw.text,
+    }));
 }
 
 /// Returns an item's type, or an empty string if the type is missing, not a string, or too long.

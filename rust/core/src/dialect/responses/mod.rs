@@ -63,6 +63,7 @@ use crate::model::config::Config;
 use crate::model::event::WireFact;
 use crate::model::fault::Fault;
 use crate::model::spec::Code;
+use crate::model::unmodelled::Unmodelled;
 use crate::sse::WholeEvents;
 
 /// Decodes the payloads of one stream. The choice is always 0, because a response has only one choice.
@@ -174,6 +175,11 @@ impl Responses {
         if name.starts_with("response.") && !payload.tail && wire.out.wants_wire_facts() {
             self.readers.event(wire.out, name, event);
         }
+        let reports = !payload.tail && wire.out.wants_wire_facts();
+        let is_reported = reports && step.is_some_and(|step| !step.is_written(name));
+        if is_reported {
+            report_event(wire, payload);
+        }
         let mut reader = Reader::new(
             DecodeContext {
                 assembler: &mut *wire.assembler,
@@ -194,19 +200,30 @@ impl Responses {
         };
         let quiet = reader.notes.is_empty();
         reader.report()?;
+        if is_reported && known {
+            wire.out.keep(Unmodelled::ItemEnd);
+        }
         let is_misread = wire.out.wants_wire_facts() && wire.out.misread_count() != misread_before;
         // If clients misread an event, they may store a different item at the index for which a template was learned.
         if self.items.texts.take_renamed() || is_misread {
             self.templates.forget();
         }
         if known {
-            let learns = quiet && !payload.tail && !is_misread;
+            let learns = quiet && !payload.tail && !(is_misread || is_reported);
             if let Some(step) = step.filter(|step| step.is_delta() && learns) {
                 self.learn(wire, event, &slots, step, payload)?;
             }
             return Ok(());
         }
-        unknown(wire, sent.as_deref(), payload)
+        let is_kept = matches!(step, Some(EventKind::ItemAdded | EventKind::Part { .. }));
+        if reports && !(is_reported || is_kept) {
+            report_event(wire, payload);
+        }
+        unknown(wire, sent.as_deref(), payload)?;
+        if reports {
+            wire.out.keep(Unmodelled::ItemEnd);
+        }
+        Ok(())
     }
 
     /// Learns a template from a delta that contains only text or arguments, ids, and small indexes.
@@ -367,6 +384,14 @@ fn varying<'a>(event: &Object<'a>, slots: &Slots<'a>) -> Option<Varying<'a>> {
         object: None,
         blanks: false,
     })
+}
+
+/// Reports an event that the encoder does not write itself to the repair stage.
+fn report_event(wire: &mut DecodeContext<'_, '_>, payload: Payload<'_>) {
+    wire.out.keep(Unmodelled::ItemEvent {
+        event: payload.event,
+        payload: payload.text,
+    });
 }
 
 /// Emits the payload as unknown content, under the type or name of its event.

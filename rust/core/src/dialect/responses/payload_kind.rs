@@ -9,6 +9,7 @@ use crate::dialect::responses::spec_tables::Kind as EventKind;
 use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_bare;
 use crate::dialect::upstream_error::is_blank_error;
+use crate::dialect::upstream_error::is_problem;
 use crate::dialect::upstream_error::reports_failure;
 use crate::dialect::upstream_error::reports_success;
 use crate::json::members::Document;
@@ -52,7 +53,8 @@ fn is_error_body(object: &Object<'_>) -> bool {
 /// Returns true if a document without an `error` member reports an error. An error document has a message with a code,
 /// or another known error shape.
 fn reports_error(object: &Object<'_>) -> bool {
-    if object.present("type").is_none() && !is_whole(object) && reports_failure(&object.members) {
+    let is_untyped = object.present("type").is_none() && !is_whole(object);
+    if (is_untyped && reports_failure(&object.members)) || is_problem(&object.members) {
         return true;
     }
     if object.present("message").is_none() {

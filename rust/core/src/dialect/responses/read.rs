@@ -87,6 +87,11 @@ impl<'w, 'o, 'a> Reader<'w, 'o, 'a> {
         }
     }
 
+    /// Returns the event, or the complete response body.
+    pub(crate) fn payload(&self) -> &'w Object<'a> {
+        self.payload
+    }
+
     /// Returns the value of a member, or `None` if it is not an object. A value of another type, except null, is
     /// recorded as an anomaly.
     pub(crate) fn object(

@@ -88,6 +88,12 @@ pub(crate) struct Fields {
     pub(crate) text: Field,
 }
 
+/// The events with arguments of the two call types that an encoder writes.
+const WRITTEN_ARGUMENTS: [&str; 2] = [
+    "response.function_call_arguments.",
+    "response.custom_tool_call_input.",
+];
+
 /// The effect of an event, which its type determines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
@@ -127,6 +133,18 @@ impl Kind {
     /// Returns true if the event is neither a keepalive nor an error, so that it is part of a response.
     pub(crate) fn is_part_of_response(self) -> bool {
         !matches!(self, Kind::KeepAlive | Kind::Error)
+    }
+
+    /// Returns true if an encoder writes events of this kind itself, because they concern the response, an item, a text,
+    /// or the arguments of an ordinary call. `name`: the type of the event.
+    pub(crate) fn is_written(self, name: &str) -> bool {
+        match self {
+            Kind::Progress | Kind::AudioDelta(_) | Kind::AudioEnd => false,
+            Kind::ArgumentDelta(_) | Kind::ArgumentValue(_) => WRITTEN_ARGUMENTS
+                .iter()
+                .any(|family| name.starts_with(family)),
+            _ => true,
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use crate::encode::common::finish;
 use crate::encode::common::id_mint::IdMint;
 use crate::encode::common::losses::Losses;
 use crate::encode::common::passed_through::PassedThrough;
+use crate::encode::common::same_json::is_value;
 use crate::encode::common::tool_ids::ToolIdForm;
 use crate::encode::common::usage::Counts;
 use crate::encode::common::writer::Writer;
@@ -38,6 +39,10 @@ pub struct Options {
 
 /// Targets that mark a truncated call as invalid.
 const MARKS_TRUNCATED_CALLS: [&str; 2] = ["ai-sdk-parts", "ai-sdk-ui"];
+
+/// Targets whose calls or finish reasons cannot show that a call is invalid. In the other targets, the call itself is
+/// marked or omitted, and the response ends accordingly.
+const HIDES_INVALID_CALLS: [&str; 2] = ["anthropic", "chat"];
 
 /// Targets in which a response whose calls were all omitted ends in the same way as a response without calls. In other
 /// targets, a response whose calls were all omitted ends with an error.
@@ -80,6 +85,8 @@ pub(crate) struct EncodeContext {
     taken: Set<String>,
     /// Choices with a truncated call that the client would have to run.
     unfinished: Set<i32>,
+    /// Choices with a call that is not dispatchable, but that a client would run if the choice ended with success.
+    invalid: Set<i32>,
     /// Choices that have a call without a name, and choices that have any other content.
     nameless: Set<i32>,
     filled: Set<i32>,
@@ -104,14 +111,15 @@ impl EncodeContext {
             known: known_call_ids.iter().cloned().collect(),
             taken: Set::default(),
             unfinished: Set::default(),
+            invalid: Set::default(),
             nameless: Set::default(),
             filled: Set::default(),
         }
     }
 
     /// Returns a replacement for a finish reason that would be wrong, or `None` for any other event. A finish reason is
-    /// wrong if it would make a client run a truncated call of the choice, or if it would report success although the
-    /// only content of the choice is a call without a name, which is not written. After a truncated call, a finish
+    /// wrong if it would make a client run a truncated or invalid call of the choice, or if it would report success
+    /// although the only content of the choice is a call without a name, which is not written. After a truncated call, a finish
     /// reason that the parser inferred is always replaced. A reason from the source is replaced if it means success,
     /// has not passed through, and the target does not mark the call itself as truncated.
     pub(crate) fn as_written<'e>(&mut self, event: &Event<'e>) -> Option<Event<'e>> {
@@ -146,6 +154,19 @@ impl EncodeContext {
                 })
             }
             Event::Finished {
+                reason,
+                choice,
+                metadata,
+                ..
+            } if self.invalid.contains(&choice) && finish::is_success(reason) => {
+                Some(Event::Finished {
+                    reason: "other",
+                    raw_reason: None,
+                    choice,
+                    metadata,
+                })
+            }
+            Event::Finished {
                 reason: "tool_calls",
                 choice,
                 metadata,
@@ -170,6 +191,10 @@ impl EncodeContext {
                 None
             }
             Event::ToolCall { choice, name, .. } => {
+                let is_hidden = HIDES_INVALID_CALLS.contains(&self.target) && !self.passed.own;
+                if is_hidden && Call::of(event).is_some_and(|call| call.could_be_run()) {
+                    self.invalid.insert(choice);
+                }
                 self.note_call(choice, name);
                 None
             }
@@ -369,6 +394,14 @@ impl<'a> Call<'a> {
     /// Returns true if the call is complete and its arguments are valid or absent.
     pub(crate) fn is_good(&self) -> bool {
         matches!(self.state, "complete" | "empty")
+    }
+
+    /// Returns true if the call is invalid, but a client that does not know this could run it: its arguments are
+    /// free-form, missing, or a JSON value.
+    fn could_be_run(&self) -> bool {
+        let is_held = self.state == "invalid" && !self.refused && !self.provider_executed;
+        let text = self.text();
+        is_held && !self.is_nameless() && (self.custom || is_blank(text) || is_value(text))
     }
 
     pub(crate) fn is_cut(&self) -> bool {

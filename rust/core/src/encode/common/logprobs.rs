@@ -35,9 +35,16 @@ pub(crate) fn logprobs(source: &str, target: &str, metadata: Option<&str>) -> Op
             others |= holder.names().iter().any(is_other);
             holder.get("content")?
         }
-        ("responses", "chat") => whole.get("logprobs")?,
+        ("responses", "chat" | "responses") => whole.get("logprobs")?,
         _ => return None,
     };
+    if source == target {
+        let sent = items(list);
+        return (!sent.is_empty()).then(|| Logprobs {
+            tokens: sent_tokens(&sent),
+            others,
+        });
+    }
     // Only Chat accepts null for missing `bytes`.
     let unknown = if target == "chat" { "null" } else { "[]" };
     let mut to = Writer::default();
@@ -58,6 +65,17 @@ pub(crate) fn logprobs(source: &str, target: &str, metadata: Option<&str>) -> Op
         tokens: to.into_text(),
         others,
     })
+}
+
+/// Returns all members of the tokens, separated by commas.
+fn sent_tokens(sent: &[Raw<'_>]) -> String {
+    let mut to = Writer::default();
+    let mut mark = "";
+    for token in sent {
+        canonical(to.raw(mark), token.text);
+        mark = ",";
+    }
+    to.into_text()
 }
 
 /// Writes the members that every token has, without the closing brace. Returns `None` if the item lacks a token or a

@@ -63,4 +63,15 @@ pub(crate) struct PassedThrough {
     pub(crate) sequence: Option<i128>,
     /// The payload of the current event.
     pub(crate) payload: Vec<u8>,
+    /// How many more bytes of the source's items an encoder may store until the response ends.
+    pub(crate) room: usize,
+}
+
+impl PassedThrough {
+    /// Returns true if an encoder may store `size` more bytes, and counts them.
+    pub(crate) fn keeps(&mut self, size: usize) -> bool {
+        let rest = self.room.checked_sub(size);
+        self.room = rest.unwrap_or(self.room);
+        rest.is_some()
+    }
 }

@@ -1,5 +1,6 @@
 //! Defines the kinds of content in an output item of a Responses stream, and the event names for each kind.
 
+use crate::encode::common::extra_members::join;
 use crate::encode::common::writer::Writer;
 
 /// The JSON that precedes the log probabilities of text.
@@ -103,19 +104,33 @@ impl Body {
         }
     }
 
-    /// Writes the part as JSON. `text` is the escaped text, without quotes.
-    pub(crate) fn part(&self, to: &mut Writer, text: &str) {
+    /// Returns the type of a part of this kind, or an empty string for a call.
+    pub(crate) fn part_kind(&self) -> &'static str {
+        match self {
+            Body::Text(..) => "output_text",
+            Body::Refusal => "refusal",
+            Body::Summary => "summary_text",
+            Body::Reasoning => "reasoning_text",
+            Body::Call { .. } => "",
+        }
+    }
+
+    /// Writes the part as JSON. `text` is the escaped text, without quotes. `members` are unknown members of the
+    /// source's part.
+    pub(crate) fn part(&self, to: &mut Writer, text: &str, members: &[(String, String)]) {
         let (head, tail) = match self {
             Body::Text(..) => ("output_text\",\"text\":\"", "\",\"annotations\":["),
-            Body::Refusal => ("refusal\",\"refusal\":\"", "\"}"),
-            Body::Summary => ("summary_text\",\"text\":\"", "\"}"),
-            Body::Reasoning => ("reasoning_text\",\"text\":\"", "\"}"),
+            Body::Refusal => ("refusal\",\"refusal\":\"", "\""),
+            Body::Summary => ("summary_text\",\"text\":\"", "\""),
+            Body::Reasoning => ("reasoning_text\",\"text\":\"", "\""),
             Body::Call { .. } => return,
         };
         to.raw("{\"type\":\"").raw(head).raw(text).raw(tail);
         if let Body::Text(annotations, _, tokens) = self {
             to.raw(annotations).raw("]").raw(LOGPROBS);
-            to.raw(tokens).raw("]}");
+            to.raw(tokens).raw("]");
         }
+        join(to, members, &[]);
+        to.raw("}");
     }
 }

@@ -3,14 +3,29 @@
 //! If the source has a different dialect, an item has only one content part, so every content index is 0. The order and
 //! members of the events follow the published schema.
 
+use crate::encode::common::citations::Annotation;
 use crate::encode::common::citations::Citation;
-use crate::encode::common::citations::citations;
+use crate::encode::common::citations::CitedFile;
+use crate::encode::common::citations::annotations;
+use crate::encode::common::compact_json::spliced;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::passed_through::AddedItem;
 use crate::encode::common::same_json::is_value;
 use crate::encode::common::writer::Writer;
 use crate::encode::responses::body::Body;
 use crate::encode::responses::body::LOGPROBS;
+use crate::encode::responses::copied_items::CopiedItems;
+use crate::encode::responses::hosted_items::HostedItems;
+use crate::encode::responses::item_members::ItemMembers;
+use crate::encode::responses::item_members::OtherParts;
+use crate::encode::responses::item_members::SentParts;
+use crate::encode::responses::known_items::KnownItem;
+use crate::encode::responses::known_items::KnownItems;
+use crate::encode::responses::known_items::Listing;
+use crate::encode::responses::known_items::SourceItemKey;
+use crate::json::Kind;
+use crate::json::Raw;
+use crate::json::members::items as elements;
 use crate::model::small_map::Map;
 use crate::model::small_map::Set;
 use std::collections::BTreeMap;
@@ -31,20 +46,6 @@ impl Status {
             Status::Incomplete => "incomplete",
         }
     }
-}
-
-/// Key of an item from a source in the same dialect: either its index and the number of earlier items at that index, or
-/// the item's id.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum SourceItemKey {
-    Index(i64, usize, SourceItemKind),
-    Id(String, SourceItemKind),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum SourceItemKind {
-    Message,
-    Reasoning,
 }
 
 /// One output item.
@@ -70,6 +71,10 @@ pub(crate) struct Item {
     /// True if the item continued after its `output_item.done` event, so that a second `output_item.done` event is
     /// written at the end.
     pub(crate) resumed: bool,
+    /// Members of the source's item that the encoder does not write itself.
+    pub(crate) members: ItemMembers,
+    /// Content parts that are written as they were sent.
+    pub(crate) others: OtherParts,
     /// Indexes in use: first those of content parts, then those of summary parts.
     pub(crate) subs: [PartIndexes; 2],
     /// Value of `next_turn` when the item was last opened or resumed. `None` if the item is not open.
@@ -78,6 +83,14 @@ pub(crate) struct Item {
 }
 
 impl Item {
+    pub(crate) fn sent_parts(&self, body: &Body) -> &SentParts {
+        if *body == Body::Summary {
+            &self.members.summary
+        } else {
+            &self.members.content
+        }
+    }
+
     pub(crate) fn part_indexes(&self, body: &Body) -> &PartIndexes {
         let [others, summaries] = &self.subs;
         if *body == Body::Summary {
@@ -94,6 +107,8 @@ pub(crate) struct PartIndexes {
     taken: Set<i64>,
     /// One more than the highest index in use.
     next: i64,
+    /// Number of parts that are written from events.
+    pub(crate) written: usize,
 }
 
 impl PartIndexes {
@@ -103,7 +118,7 @@ impl PartIndexes {
             .unwrap_or(self.next)
     }
 
-    fn take(&mut self, position: i64) {
+    pub(crate) fn take(&mut self, position: i64) {
         self.next = match self.taken.is_empty() {
             true => position.saturating_add(1),
             false => self.next.max(position.saturating_add(1)),
@@ -119,6 +134,8 @@ pub(crate) struct ItemContent {
     /// Part number in the source.
     pub(crate) number: u32,
     pub(crate) sub: i64,
+    /// Number of the item's earlier parts in the same list.
+    pub(crate) place: usize,
     /// JSON members that identify the part in every event about the part's text.
     pub(crate) position: String,
     pub(crate) body: Body,
@@ -158,6 +175,18 @@ pub(crate) struct Items {
     pub(crate) left: Map<SourceItemKey, usize>,
     /// The item that contains each part of the source, by part number.
     pub(crate) item_of: Map<u32, usize>,
+    /// Items that are written as they were sent.
+    pub(crate) copied: CopiedItems,
+    /// Items of tools that the provider of another dialect ran.
+    pub(crate) hosted: HostedItems,
+    /// The items by the ids and indexes that the source gives them.
+    pub(crate) known: KnownItems,
+    /// Members of the source's items that no event has opened yet.
+    pub(crate) unopened: Map<SourceItemKey, ItemMembers>,
+    /// Members of the source's item whose events are being written.
+    pub(crate) current: Option<ItemMembers>,
+    /// The message or reasoning item whose events are being written.
+    pub(crate) listing: Option<Listing>,
     /// Items that continued after their `output_item.done` event and need a second `output_item.done` event.
     pub(crate) resumed: Vec<usize>,
 }
@@ -224,7 +253,10 @@ impl Items {
         sent: (Option<&str>, Option<i64>),
         added: Option<AddedItem>,
     ) -> usize {
-        let item = self.add(context, &body, sent, (added, None));
+        let members = self.current.take().unwrap_or_default();
+        let item = self.add(context, &body, sent, (added, None), members);
+        let at = context.passed.at.filter(|_| context.passed.own);
+        self.known.add(sent.0, at, &KnownItem::Written(item));
         if let Some(item) = self.all.get_mut(item) {
             item.numbers.push(number);
         }
@@ -239,18 +271,16 @@ impl Items {
         body: &Body,
         (id, sent): (Option<&str>, Option<i64>),
         (added, announced): (Option<AddedItem>, Option<i64>),
+        members: ItemMembers,
     ) -> usize {
         let id = match added {
             Some(added) => added.id,
             None => Some(id.map_or_else(|| context.mint.make(body.prefix()), str::to_owned)),
         };
-        self.next = self.next.max(context.passed.next_index);
-        let free = sent.filter(|sent| !self.taken.contains(sent));
-        let index = free.unwrap_or(self.next);
-        context.passed.moved = free != sent;
-        self.taken.insert(index);
-        self.next = self.next.max(index.saturating_add(1));
+        let index = self.take_index(context, sent);
         let item = self.all.len();
+        self.known
+            .add(id.as_deref(), None, &KnownItem::Written(item));
         self.all.push(Item {
             id,
             index,
@@ -262,6 +292,8 @@ impl Items {
             open: Set::default(),
             has_ended: false,
             resumed: false,
+            members,
+            others: OtherParts::default(),
             subs: Default::default(),
             turn: None,
             status: Status::InProgress,
@@ -270,6 +302,17 @@ impl Items {
             self.item(context, "response.output_item.added", item);
         }
         item
+    }
+
+    /// Returns `sent` as the index of a new item, or the next free index if another item already has the index `sent`.
+    pub(crate) fn take_index(&mut self, context: &mut EncodeContext, sent: Option<i64>) -> i64 {
+        self.next = self.next.max(context.passed.next_index);
+        let free = sent.filter(|sent| !self.taken.contains(sent));
+        let index = free.unwrap_or(self.next);
+        context.passed.moved = free != sent;
+        self.taken.insert(index);
+        self.next = self.next.max(index.saturating_add(1));
+        index
     }
 
     pub(crate) fn begin(
@@ -282,6 +325,7 @@ impl Items {
     ) -> usize {
         let position = self.parts.len();
         let mut members = Writer::default();
+        let mut place = 0;
         if let Some(record) = self.all.get_mut(item) {
             record.has_content |= body == Body::Reasoning;
             record.parts.push(position);
@@ -291,6 +335,8 @@ impl Items {
             } else {
                 others
             };
+            place = part_indexes.written;
+            part_indexes.written += 1;
             part_indexes.take(sub);
             members
                 .raw(",\"item_id\":")
@@ -304,6 +350,7 @@ impl Items {
             item,
             number,
             sub,
+            place,
             position: members.into_text(),
             body,
             text: String::new(),
@@ -325,15 +372,52 @@ impl Items {
         to.raw("}").end();
     }
 
+    /// Writes the event that opens an item without parts.
+    pub(crate) fn open_hosted(&mut self, context: &mut EncodeContext, index: i64, item: &str) {
+        self.hosted_item(context, "response.output_item.added", index, item);
+    }
+
+    /// Writes the event that closes an item without parts, and stores the item for the response object.
+    pub(crate) fn finish_hosted(&mut self, context: &mut EncodeContext, index: i64, item: String) {
+        self.hosted_item(context, "response.output_item.done", index, &item);
+        self.hosted.finished.push((index, item));
+    }
+
+    fn hosted_item(&mut self, context: &mut EncodeContext, kind: &str, index: i64, item: &str) {
+        let to = self.frame(context, kind).raw(",\"output_index\":");
+        to.number(index).raw(",\"item\":").raw(item).raw("}").end();
+    }
+
+    /// Writes an event that reports the progress of an item.
+    pub(crate) fn report_progress(
+        &mut self,
+        context: &mut EncodeContext,
+        kind: &str,
+        (id, index): (&str, i64),
+    ) {
+        let to = self.frame(context, kind).raw(",\"item_id\":").string(id);
+        to.raw(",\"output_index\":").number(index).raw("}").end();
+    }
     fn part(&mut self, context: &mut EncodeContext, end: &str, position: usize) {
         let Some((kind, _)) = self.parts.get(position).and_then(|part| part.body.around()) else {
             return;
         };
         let to = self.of(context, (kind, end), position).raw(",\"part\":");
         if let Some(part) = self.parts.get(position) {
-            part.body.part(to, &part.text);
+            self.write_part(to, part);
         }
         to.raw("}").end();
+    }
+
+    /// Writes a part as JSON, with the unknown members of the source's part once the part is closed.
+    pub(crate) fn write_part(&self, to: &mut Writer, part: &ItemContent) {
+        let item = self.all.get(part.item);
+        let item = item.filter(|_| part.end == PartEnd::Closed);
+        let members = item.map_or(&[][..], |item| {
+            item.sent_parts(&part.body)
+                .members(part.place, part.body.part_kind())
+        });
+        part.body.part(to, &part.text, members);
     }
 
     /// Writes a piece of text to a part. `tokens` contains the piece's log probabilities.
@@ -415,18 +499,65 @@ impl Items {
         list: &str,
         text: &str,
     ) -> bool {
-        let length = i64::try_from(text.chars().count()).ok();
-        let (cited, others) = citations(list, length);
-        let mut lost = others;
-        for citation in &cited {
-            let position = position.filter(|_| citation.start.is_some() && citation.end.is_some());
-            match position {
-                Some(position) if !context.cut => self.cite(context, position, citation),
-                Some(_) => {}
-                None => lost = true,
+        if context.passed.own {
+            let part = position.and_then(|position| self.parts.get(position));
+            // Annotations that arrived in an event of their own were written in its place.
+            let written = match part.map(|part| &part.body) {
+                Some(Body::Text(_, count, _)) => usize::try_from(*count).unwrap_or_default(),
+                _ => 0,
+            };
+            let is_listed = part.is_some_and(|part| part.end != PartEnd::Retracted);
+            let Some(position) = position.filter(|_| is_listed) else {
+                let sent = elements(Raw {
+                    text: list,
+                    kind: Kind::Array,
+                });
+                return sent.len() > written;
+            };
+            self.copy_annotations(context, position, list, written);
+            return false;
+        }
+        let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+        let mut lost = false;
+        for annotation in annotations(list, Some(length)) {
+            let has_form = match annotation {
+                Annotation::Page(_) => true,
+                Annotation::File(_) => context.source == "anthropic",
+                Annotation::Other => false,
+            };
+            let Some(position) = position.filter(|_| has_form) else {
+                lost = true;
+                continue;
+            };
+            match annotation {
+                _ if context.cut => {}
+                Annotation::Page(citation) => self.cite(context, position, &citation),
+                Annotation::File(file) => {
+                    self.annotate(context, position, &file_citation(&file, length));
+                }
+                Annotation::Other => {}
             }
         }
         lost
+    }
+
+    /// Writes the annotations of a source in the same dialect as they were sent, without the first `written`.
+    pub(crate) fn copy_annotations(
+        &mut self,
+        context: &mut EncodeContext,
+        position: usize,
+        list: &str,
+        written: usize,
+    ) {
+        let sent = elements(Raw {
+            text: list,
+            kind: Kind::Array,
+        });
+        for annotation in sent.into_iter().skip(written) {
+            let mut to = Writer::default();
+            spliced(&mut to, annotation.text);
+            self.annotate(context, position, &to.into_text());
+        }
     }
 
     /// Writes a citation of a text part. A citation without a position is omitted, because the schema requires a
@@ -447,7 +578,11 @@ impl Items {
         annotation.raw(",\"end_index\":").number(end);
         let title = citation.title.as_deref().unwrap_or_default();
         annotation.raw(",\"title\":").string(title).raw("}");
-        let annotation = annotation.into_text();
+        self.annotate(context, position, &annotation.into_text());
+    }
+
+    /// Adds an annotation to a text part.
+    fn annotate(&mut self, context: &mut EncodeContext, position: usize, annotation: &str) {
         let Some(ItemContent {
             body: Body::Text(all, count, _),
             number,
@@ -461,7 +596,7 @@ impl Items {
         if number > 0 {
             all.push(',');
         }
-        all.push_str(&annotation);
+        all.push_str(annotation);
         *count += 1;
         if has_passed {
             return;
@@ -472,7 +607,7 @@ impl Items {
             position,
         );
         to.raw(",\"annotation_index\":").number(number);
-        to.raw(",\"annotation\":").raw(&annotation).raw("}").end();
+        to.raw(",\"annotation\":").raw(annotation).raw("}").end();
     }
 
     /// Writes the closing events of a part and of its item, except those that passed through. If the source has the
@@ -525,14 +660,15 @@ impl Items {
     pub(crate) fn close_all(&mut self, context: &mut EncodeContext) {
         self.end_idle_items(context, None, true);
         for position in 0..self.parts.len() {
-            if self
-                .parts
-                .get(position)
-                .is_some_and(|part| part.end == PartEnd::Open)
-            {
+            let part = self.parts.get(position);
+            let open = part.filter(|part| part.end == PartEnd::Open);
+            if let Some(item) = open.map(|part| part.item) {
+                let index = self.all.get(item).map(|item| item.index);
+                self.end_searches(context, index);
                 self.close(context, position, false);
             }
         }
+        self.end_searches(context, None);
         self.end_idle_items(context, None, false);
         self.end_resumed(context);
     }
@@ -553,6 +689,17 @@ impl Status {
             Status::Incomplete
         }
     }
+}
+
+/// Returns the citation of a file, which refers to the end of the text.
+fn file_citation(file: &CitedFile<'_>, length: i64) -> String {
+    let mut to = Writer::default();
+    to.raw("{\"type\":\"file_citation\",\"file_id\":")
+        .string(&file.id);
+    let name = file.name.as_deref().unwrap_or_default();
+    to.raw(",\"filename\":").string(name);
+    to.raw(",\"index\":").number(length).raw("}");
+    to.into_text()
 }
 
 /// Writes the number of the next event, if the source numbers its events.

@@ -5,9 +5,16 @@
 //! part opens its item. The closing events of an item repeat its whole text, including any corrections from the source.
 
 pub(crate) mod body;
+pub(crate) mod copied_items;
+pub(crate) mod hosted_items;
+pub(crate) mod image;
+pub(crate) mod item_members;
 pub(crate) mod items;
+pub(crate) mod known_items;
 pub(crate) mod resource;
+pub(crate) mod sent_items;
 pub(crate) mod source_items;
+pub(crate) mod web_search;
 
 use crate::encode::common::citations::Citation;
 use crate::encode::common::encode_context::Call;
@@ -17,15 +24,23 @@ use crate::encode::common::finish::EndingError;
 use crate::encode::common::logprobs::logprobs;
 use crate::encode::common::same_json::is_same;
 use crate::encode::responses::body::Body;
+use crate::encode::responses::image::output_format;
 use crate::encode::responses::items::Items;
 use crate::encode::responses::resource::Outcome;
 use crate::encode::responses::resource::SourceResponse;
 use crate::encode::responses::resource::resource;
+use crate::encode::responses::sent_items::is_written;
 use crate::encode::responses::source_items::as_added;
+use crate::encode::responses::web_search::has_others;
+use crate::encode::responses::web_search::is_search;
+use crate::encode::responses::web_search::query;
 use crate::model::event::Delta;
 use crate::model::event::Event;
+use crate::model::event::Mark;
 use crate::model::event::Opened;
 use crate::model::small_map::Map;
+use crate::model::small_map::Set;
+use crate::model::unmodelled::Unmodelled;
 use std::borrow::Cow;
 use std::mem;
 
@@ -33,6 +48,18 @@ const NAME: &str = "responses";
 /// The finish word of a complete response. Any other finish word is the reason why the response is incomplete.
 const COMPLETED: &str = "completed";
 const CANCELLED: &str = "cancelled";
+
+/// What the current events of a source in the same dialect represent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Content {
+    /// Content that is not an item.
+    #[default]
+    Events,
+    /// An item that is written from its events.
+    Written,
+    /// An item or event that is copied from the source.
+    Copied,
+}
 
 /// Writes one response. If there are several choices, only the first is written.
 #[derive(Debug, Default)]
@@ -54,6 +81,10 @@ pub(crate) struct Responses {
     /// URL and title of each page that was cited without a position. Citations without a position are added to the next
     /// text part that ends.
     pages: Vec<(String, String)>,
+    /// What the current events represent.
+    content: Content,
+    /// Parts of items that are copied.
+    copied_parts: Set<u32>,
     /// The only choice that is written, which is the choice of the first event that belongs to any choice.
     choice: Option<i32>,
     /// The finish word, or the error if there is no finish word.
@@ -66,6 +97,9 @@ pub(crate) struct Responses {
 
 impl Encoder for Responses {
     fn event(&mut self, context: &mut EncodeContext, event: &Event<'_>) {
+        if context.passed.own && self.is_copied(event) {
+            return;
+        }
         context.note(event);
         if matches!(
             event,
@@ -83,7 +117,10 @@ impl Encoder for Responses {
         {
             return context.losses.note("choices");
         }
-        if !self.takes_logprobs(context, event) {
+        // The items of a source in the same dialect keep their unknown members, but its deltas do not.
+        let is_kept = context.passed.own && !event.is_delta();
+        let takes_logprobs = self.takes_logprobs(context, event);
+        if !(takes_logprobs || is_kept || self.takes_search(context, event)) {
             context.losses.metadata_of(event);
         }
         match *event {
@@ -110,7 +147,8 @@ impl Encoder for Responses {
             } => {
                 let position = self.write_remaining_text(context, part, text, Body::text);
                 let filled = position.filter(|_| !text.is_empty());
-                self.cite(context, filled, annotations, text);
+                let cited = if context.passed.own { position } else { filled };
+                self.cite(context, cited, annotations, text);
                 if let Some(position) = filled.filter(|_| !context.cut) {
                     self.cite_pages(context, position, text);
                 }
@@ -168,6 +206,14 @@ impl Encoder for Responses {
                     self.call(context, &call, item_id);
                 }
             }
+            Event::ToolResult {
+                call_id,
+                output,
+                is_error,
+                ..
+            } if self.items.has_search(call_id) => {
+                self.items.end_search(context, call_id, output, is_error);
+            }
             Event::ToolResult { .. } => context.losses.note("server_tool"),
             Event::Source {
                 url: Some(url),
@@ -178,7 +224,12 @@ impl Encoder for Responses {
                 self.pages.push((url.to_owned(), title.to_owned()));
             }
             Event::Source { .. } => context.losses.note("sources"),
-            Event::File { .. } => context.losses.note("files"),
+            Event::File {
+                media_type, data, ..
+            } => match output_format(media_type).zip(data) {
+                Some((format, data)) => self.items.write_image(context, data, format),
+                None => context.losses.note("files"),
+            },
             Event::Finished {
                 reason, raw_reason, ..
             } => {
@@ -198,8 +249,54 @@ impl Encoder for Responses {
         }
     }
 
+    fn write_unmodelled(&mut self, context: &mut EncodeContext, content: &Unmodelled<'_>) {
+        match content {
+            Unmodelled::Item(sent) => {
+                self.open(context);
+                if is_written(sent.kind) {
+                    self.content = Content::Written;
+                    self.items.keep_members(context, sent);
+                } else {
+                    self.content = Content::Copied;
+                    self.items.copy_item(context, sent);
+                }
+            }
+            Unmodelled::ItemEvent { event, payload } => {
+                self.content = Content::Copied;
+                if self.id.is_some() {
+                    self.items.copy_event(context, payload, *event);
+                } else {
+                    context.losses.note("unknown"); // no event comes before the one that opens the response
+                }
+            }
+            Unmodelled::ContentPart(part) => {
+                self.open(context);
+                self.content = Content::Copied;
+                self.items.other_part(context, part);
+            }
+            Unmodelled::ItemEnd => {
+                self.content = Content::Events;
+                self.items.current = None;
+                self.items.end_listing(context);
+            }
+            // The annotations of a finished item follow its text.
+            Unmodelled::Annotated { part, annotations } if self.content == Content::Events => {
+                if let Some(position) = self.part_indexes.get(part).copied() {
+                    self.items
+                        .copy_annotations(context, position, annotations, 0);
+                }
+            }
+            _ => {}
+        }
+    }
+
     fn keep(&mut self, piece: &Delta<'_>) -> bool {
-        let position = self.part_indexes.get(&piece.part);
+        // Log probabilities that were stored are written with the next delta.
+        let has_logprobs = self
+            .chances
+            .get(&piece.part)
+            .is_some_and(|tokens| !tokens.is_empty());
+        let position = self.part_indexes.get(&piece.part).filter(|_| !has_logprobs);
         position.is_some_and(|position| self.items.keep(*position, piece.text))
     }
 
@@ -207,6 +304,9 @@ impl Encoder for Responses {
         self.open(context);
         if !self.pages.is_empty() {
             context.losses.note("sources");
+        }
+        if self.items.copied.lack_any() {
+            context.losses.note("unknown");
         }
         let word = match (ending_error, self.finish.take()) {
             (Some(ending_error), _) => Err(ending_error),
@@ -258,6 +358,43 @@ impl Encoder for Responses {
 }
 
 impl Responses {
+    /// Returns true if the content of an event from a source in the same dialect is copied from the source. Annotations
+    /// are copied with their text.
+    fn is_copied(&mut self, event: &Event<'_>) -> bool {
+        match *event {
+            Event::ToolCallStarted { part, .. } => {
+                let copies = self.content == Content::Copied;
+                if copies {
+                    self.copied_parts.insert(part);
+                }
+                copies
+            }
+            Event::ToolCall {
+                part,
+                provider_executed,
+                ..
+            } => {
+                let is_written = self.part_indexes.contains_key(&part);
+                let copies = self.content == Content::Copied;
+                let is_copied = self.copied_parts.contains(&part) || (copies && !is_written);
+                if is_copied && let Some(call) = Call::of(event) {
+                    self.called |= call.is_whole() && !provider_executed;
+                }
+                is_copied
+            }
+            Event::ToolCallDelta(Delta { part, .. })
+            | Event::ToolCallReset(Mark { part, .. })
+            | Event::ToolCallRetracted(Mark { part, .. }) => {
+                let copies = self.content == Content::Copied;
+                self.copied_parts.contains(&part)
+                    || (copies && !self.part_indexes.contains_key(&part))
+            }
+            Event::ToolResult { .. } | Event::Source { .. } | Event::File { .. } => true,
+            Event::Unknown { .. } => self.content != Content::Events,
+            _ => false,
+        }
+    }
+
     /// Writes the events that open the response, unless they were already written.
     fn open(&mut self, context: &mut EncodeContext) {
         if self.id.is_some() {
@@ -372,6 +509,29 @@ impl Responses {
         }
     }
 
+    /// Returns true if the event starts or ends a search that is written as an item. Records a loss for the metadata
+    /// that the item does not express.
+    fn takes_search(&self, context: &mut EncodeContext, event: &Event<'_>) -> bool {
+        let takes = match *event {
+            // Only the call itself shows whether it is written, and it repeats the metadata.
+            Event::ToolCallStarted {
+                name,
+                provider_executed,
+                ..
+            } => is_search(provider_executed, name),
+            Event::ToolCall { part, .. } => {
+                !self.part_indexes.contains_key(&part)
+                    && Call::of(event).is_some_and(|call| query(&call).is_some())
+            }
+            Event::ToolResult { call_id, .. } => self.items.has_search(call_id),
+            _ => false,
+        };
+        if takes && has_others(event.metadata()) {
+            context.losses.note("metadata");
+        }
+        takes
+    }
+
     /// Stores the log probabilities of a text part. Returns true if the event's metadata contains only log
     /// probabilities.
     fn takes_logprobs(&mut self, context: &EncodeContext, event: &Event<'_>) -> bool {
@@ -426,6 +586,7 @@ impl Responses {
                 title: Some(Cow::Owned(title)),
                 start: end,
                 end,
+                content: None,
             };
             self.items.cite(context, position, &page);
         }
@@ -490,7 +651,7 @@ impl Responses {
         else {
             return;
         };
-        if context.opens(call_id, name) && !provider_executed {
+        if context.opens(call_id, name) && (context.passed.own || !provider_executed) {
             self.items.end_idle_items(context, None, true);
             let sent = (item_id.filter(|_| context.passed.own), context.passed.index);
             self.begin_call(context, part, Body::call(custom, call_id, name), sent);
@@ -504,7 +665,11 @@ impl Responses {
         body: Body,
         sent: (Option<&str>, Option<i64>),
     ) -> usize {
-        let added = sent.1.and_then(|_| as_added(context, body.kind()).0);
+        let passed = &context.passed;
+        let address = (passed.at, passed.item_id.as_deref());
+        let added = sent
+            .1
+            .and_then(|_| as_added(context, body.kind(), address).0);
         let position = self.items.open(context, part, body, sent, added);
         self.part_indexes.insert(part, position);
         position
@@ -515,10 +680,12 @@ impl Responses {
         let Some(position) = self.part_indexes.get(&call.part).copied() else {
             return self.call_at_once(context, call, item_id);
         };
+        self.items.keep_call_members(position);
         let Some(item) = self.items.get_mut(position) else {
             return;
         };
-        let kept = item.is_call(call.custom, call.call_id, call.name) && !call.provider_executed;
+        let is_own = context.passed.own || !call.provider_executed;
+        let kept = item.is_call(call.custom, call.call_id, call.name) && is_own;
         if !kept {
             return self.give_up(context);
         }
@@ -547,8 +714,11 @@ impl Responses {
         call: &Call<'_>,
         item_id: Option<&str>,
     ) {
-        if call.provider_executed {
-            return context.losses.note("server_tool");
+        if call.provider_executed && !context.passed.own {
+            return match query(call) {
+                Some(query) => self.items.start_search(context, call.call_id, query),
+                None => context.losses.note("server_tool"),
+            };
         }
         if call.is_nameless() {
             return context.losses.note("nameless_call");

@@ -121,6 +121,12 @@ fn output(context: &EncodeContext, items: &Items, sent: Option<&Object<'_>>) -> 
             (true, text.into_text())
         });
     }
+    items
+        .copied
+        .each(|index, item| _ = all.insert(index, (false, item)));
+    for (index, item) in &items.hosted.finished {
+        all.insert(*index, (false, item.clone()));
+    }
     let mut to = Writer::default();
     let mut mark = "[";
     for (passed, item) in all.values() {

@@ -15,7 +15,7 @@ from streamweld._pure.dialect.ai_sdk.parts.sources_files import error_of, read_f
 from streamweld._pure.dialect.ai_sdk.parts.start import StartReader
 from streamweld._pure.dialect.ai_sdk.parts.tools import ToolReader
 from streamweld._pure.dialect.anomalies import Anomalies
-from streamweld._pure.dialect.upstream_error import is_bare, text_error
+from streamweld._pure.dialect.upstream_error import is_bare, is_problem, text_error
 from streamweld._pure.dialect.usage_counts import counts_of, read_counts
 from streamweld._pure.json.kinds import is_object
 from streamweld._spec import DIALECTS
@@ -133,6 +133,9 @@ class AiSdkPartsDecoder:
             return
         handler = self._handlers.get(kind)
         part = TypedPart(payload, value, kind, name, notes, _SCHEMA)
+        if handler is None and is_problem(value):
+            self._error(error_of(payload, value), payload, notes)
+            return
         if handler is None or (recovered and kind not in _RECOVERED):
             self._unknown(part)
             return

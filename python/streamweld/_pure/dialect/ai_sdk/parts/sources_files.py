@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.ai_sdk.part import data_url
-from streamweld._pure.dialect.upstream_error import ErrorFields, read_error, reports_failure
+from streamweld._pure.dialect.upstream_error import ErrorFields, is_problem, read_error, reports_failure
 from streamweld._pure.json.kinds import is_object
 from streamweld._pure.json.members import as_object
 
@@ -99,7 +99,7 @@ def reports_error(value: Mapping[str, Any]) -> bool:
     """
     if value.get("error") is not None or (value.get("message") is not None and value.get("code") is not None):
         return True
-    return not isinstance(value.get("type"), str) and reports_failure(value)
+    return is_problem(value) or (not isinstance(value.get("type"), str) and reports_failure(value))
 
 
 def _text(part: TypedPart, sent: object) -> str | None:

@@ -15,7 +15,14 @@ from streamweld._pure.dialect.ai_sdk.ui.sources_files import ShownReader
 from streamweld._pure.dialect.ai_sdk.ui.tools import ToolReader
 from streamweld._pure.dialect.anomalies import Anomalies
 from streamweld._pure.dialect.client_members import ClientMembers
-from streamweld._pure.dialect.upstream_error import ErrorFields, is_bare, read_error, reports_failure, text_error
+from streamweld._pure.dialect.upstream_error import (
+    ErrorFields,
+    is_bare,
+    is_problem,
+    read_error,
+    reports_failure,
+    text_error,
+)
 from streamweld._pure.json.kinds import is_object
 from streamweld._spec import DIALECTS
 
@@ -133,7 +140,10 @@ class AiSdkUiDecoder:
         handler = self._data if kind.startswith(_DATA) else self._handlers.get(kind)
         chunk = TypedPart(payload, value, kind, name, notes, _SCHEMA)
         if handler is None:
-            self._reject(name, payload)
+            if is_problem(value):
+                self._error(_error_of(payload, value), payload, notes)
+            else:
+                self._reject(name, payload)
             return
         if recovered and kind not in _RECOVERED:
             self._unknown(chunk)
@@ -247,7 +257,7 @@ def _reports_error(value: Mapping[str, Any]) -> bool:
     """
     if value.get("error") is not None or (value.get("message") is not None and value.get("code") is not None):
         return True
-    return not isinstance(value.get("type"), str) and reports_failure(value)
+    return is_problem(value) or (not isinstance(value.get("type"), str) and reports_failure(value))
 
 
 def _error_of(payload: Payload, value: Mapping[str, Any]) -> ErrorFields:

@@ -27,6 +27,7 @@ use crate::dialect::decoder::Decoder;
 use crate::dialect::decoder::Shapes;
 use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_bare;
+use crate::dialect::upstream_error::is_problem;
 use crate::json::Kind;
 use crate::json::members::Document;
 use crate::json::members::document;
@@ -277,7 +278,8 @@ impl Decoder for AiSdkParts {
         }
         let schema: &'static Schema = &SCHEMA;
         report_document(wire, object, schema)?;
-        let Some(kind) = object.string("type") else {
+        let kind = object.string("type");
+        let Some(kind) = kind.filter(|_| !is_problem(&object.members)) else {
             if reports_error(object) || payload.event == Some("error") {
                 let upstream_error = sources_files::error_of(object);
                 return self.error(wire, Anomalies::default(), &upstream_error, payload);

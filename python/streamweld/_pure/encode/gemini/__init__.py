@@ -1,5 +1,5 @@
-"""Writes Gemini `streamGenerateContent` chunks: text as it arrives, calls once they are complete, and finish reasons
-and usage in the last chunk.
+"""Writes Gemini `streamGenerateContent` chunks: text as it arrives, calls once they are complete, and finish reasons,
+cited pages and usage in the last chunk.
 
 Gemini has no terminal marker, so a stream without a finish reason is treated as truncated. An incomplete response ends
 with `{"error":…}`.
@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from streamweld._pure.encode.common.citations import read_citation
+from streamweld._pure.encode.common.extra_members import members_text, writable
 from streamweld._pure.encode.common.finish import CUT, fault_of, finish_word, own_word
 from streamweld._pure.encode.common.part_details import WrittenText
 from streamweld._pure.encode.common.provider_metadata import is_genuine
 from streamweld._pure.encode.common.usage import neutral
 from streamweld._pure.encode.common.writer import compact_json, members, quoted, spliced
+from streamweld._pure.encode.gemini.grounding import Grounding
+from streamweld._pure.model.unmodelled import CandidatePart, ChunkMembers
 from streamweld.events import (
     File,
     Finished,
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
 
     from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld._pure.encode.common.finish import Ending, Fault
+    from streamweld._pure.model.unmodelled import Unmodelled
     from streamweld.events import Event
 
 __all__ = ["Gemini"]
@@ -63,6 +68,7 @@ _PROTO_COUNTS: Final = frozenset(
 _MALFORMED: Final = "MALFORMED_FUNCTION_CALL"
 # Finish reasons that would hide the fact that a call's arguments are not an object.
 _HIDING: Final = frozenset({"stop", "tool_calls", "other"})
+_NO_MEMBERS: Final[Mapping[str, str]] = {}
 _ANY_TYPE: Final = "application/octet-stream"
 
 
@@ -80,7 +86,10 @@ class Gemini:
         self._finished: dict[int, str] = {}
         self._raw: dict[int, str | None] = {}  # finish reasons as the source sent them
         self._written_texts: dict[int, WrittenText] = {}  # text written so far for each open part
+        self._grounding = Grounding()
         self._usage: Usage | None = None
+        self._members = _NO_MEMBERS  # unknown members next to the candidates of the source's last chunk
+        self._raw_payload: bytes | None = None  # the payload whose part was last written as it was sent
         self._take: Mapping[type[Any], Callable[[Any], None]] = {
             ResponseStarted: self._begin,
             TextStarted: self._open,
@@ -108,9 +117,41 @@ class Gemini:
         if isinstance(event, ToolCallDelta):
             self._context.losses.metadata(event)  # each call is written in one piece
         elif handler is not None:
-            if not isinstance(event, ToolCall | ReasoningDone):
+            if not (isinstance(event, ToolCall | ReasoningDone) or self._is_kept(event)):
                 self._context.losses.metadata(event)
             handler(event)
+
+    def _is_kept(self, event: Event) -> bool:
+        """Return True if the metadata of an event is written in the source's own dialect: as members of a chunk or of a
+        part that was written as it was sent, or as the signature of a call.
+        """
+        if not self._context.passed.own:
+            return False
+        if isinstance(event, ToolCallStarted) and not self._context.provider_executed:
+            return (event.provider_metadata or {}).keys() <= {"thoughtSignature"}
+        return True
+
+    def write_unmodelled(self, content: Unmodelled) -> None:
+        """Write parts and members of the source's chunk as they were sent."""
+        match content:
+            case CandidatePart():
+                self._raw_payload = self._context.passed.payload
+                self._part(content.choice, spliced(content.part))
+            case ChunkMembers():
+                self._members_chunk(content)
+            case _:
+                pass  # other dialects
+
+    def _members_chunk(self, content: ChunkMembers) -> None:
+        """Write the unknown members of the source's chunk.
+
+        Most chunks have the same members next to the candidates, so these members are written only if they change.
+        """
+        candidates = [f'{{{_listed(members)}"index":{index}}}' for index, members in content.candidates]
+        extra: Mapping[str, str] = {} if content.members == self._members else content.members
+        self._members = content.members
+        if candidates or extra:
+            self._chunk(",".join(candidates), extra=extra)
 
     def end(self, ending: Ending) -> None:
         """Write either the last chunk, which contains every finish reason, or an error. Nothing follows."""
@@ -124,8 +165,11 @@ class Gemini:
         if fault is not None:
             self._fail(fault)
             return
+        grounding = self._grounding.members()
         ends = [
-            f'{{"finishReason":{quoted(self._word(index) or "")},"index":{index}}}'
+            members(
+                finishReason=quoted(self._word(index) or ""), index=str(index), groundingMetadata=grounding.get(index)
+            )
             for index in sorted(self._finished.keys() - self._context.passed.finished)
         ]
         counts = None if self._context.passed.counted else self._counts()
@@ -137,7 +181,7 @@ class Gemini:
     def _begin(self, started: ResponseStarted) -> None:
         self._started = self._started or started
 
-    def _chunk(self, candidates: str, usage: str | None = None) -> None:
+    def _chunk(self, candidates: str, usage: str | None = None, extra: Mapping[str, str] = _NO_MEMBERS) -> None:
         if self._tail is None:
             started = self._started or ResponseStarted()
             self._tail = ""
@@ -146,7 +190,9 @@ class Gemini:
             if started.id:
                 self._tail += f',"responseId":{quoted(started.id)}'
         counted = "" if usage is None else f',"usageMetadata":{usage}'
-        self._context.frames.data(f'{{"candidates":[{candidates}]{counted}{self._tail}}}')
+        listed = f'"candidates":[{candidates}]' if candidates or counted else ""
+        rest = f"{listed}{members_text(writable(extra))}{counted}{self._tail}"
+        self._context.frames.data(f"{{{rest.removeprefix(',')}}}")
 
     def _part(self, index: int, part: str) -> None:
         self._candidates.add(index)
@@ -179,6 +225,8 @@ class Gemini:
         thought = isinstance(event, ReasoningDelta | ReasoningDone)
         if isinstance(event, RefusalDelta | RefusalDone):
             self._context.losses.note("refusal")
+        elif not (thought or self._context.passed.own):
+            self._grounding.add_text(event.choice, event.part, text)
         self._part(event.choice, members(text=quoted(text), thought="true" if thought else None))
 
     def _text_done(self, event: TextDone) -> None:
@@ -186,8 +234,29 @@ class Gemini:
         signature = (event.provider_metadata or {}).get("thoughtSignature")
         if self._context.passed.own and isinstance(signature, str):
             self._part(event.choice, members(text='""', thoughtSignature=quoted(signature)))
-        if event.annotations:
-            self._context.losses.note("sources")
+        if not self._context.passed.own:
+            self._cite(event)
+
+    def _cite(self, event: TextDone) -> None:
+        """Record the pages that a text cites. Chat counts positions from the beginning of the message, and other
+        dialects count from the beginning of the part.
+        """
+        written = self._grounding.end_part(event.choice, event.part)
+        is_message = self._context.source == "chat"
+        for annotation in event.annotations:
+            citation = read_citation(annotation, None if is_message else written.length)
+            if citation is None:
+                self._context.losses.note("sources")
+                continue
+            page = self._grounding.add_page(event.choice, citation.url, citation.title)
+            start, end = citation.start, citation.end
+            if start is None or end is None:
+                continue
+            if is_message:
+                if end <= self._grounding.ended_length(event.choice):
+                    self._grounding.add_support(event.choice, page, start, end)
+            elif start >= 0 and end <= written.length and not written.is_split:
+                self._grounding.add_support(event.choice, page, start + written.start, end + written.start)
 
     def _reasoning_done(self, event: ReasoningDone) -> None:
         self._write_remaining_text(event)
@@ -207,6 +276,8 @@ class Gemini:
         losses = self._context.losses
         self._candidates.add(call.choice)
         if call.provider_executed:
+            if self._context.passed.own:
+                return  # its part was written as it was sent
             losses.note("server_tool")
         elif not call.name or not call.call_id:
             losses.note("nameless_call")
@@ -248,14 +319,22 @@ class Gemini:
         return quoted(signature) if isinstance(signature, str) else None
 
     def _result(self, _: ToolResult) -> None:
-        self._context.losses.note("server_tool")
+        if not self._context.passed.own:
+            self._context.losses.note("server_tool")
 
     # Ending and usage
 
-    def _source(self, _: Source) -> None:
-        self._context.losses.note("sources")
+    def _source(self, source: Source) -> None:
+        if self._context.passed.own:
+            return  # its chunk was written as it was sent
+        if source.url is None:
+            self._context.losses.note("sources")
+        else:
+            self._grounding.add_page(source.choice, source.url, source.title)
 
     def _file(self, event: File) -> None:
+        if self._context.passed.own:
+            return  # its part was written as it was sent
         kind = None if event.media_type is None else quoted(event.media_type)
         if event.data is not None:
             held = members(mimeType=kind or quoted(_ANY_TYPE), data=quoted(event.data))
@@ -266,7 +345,9 @@ class Gemini:
             self._context.losses.note("files")
 
     def _unknown(self, _: Unknown) -> None:
-        self._context.losses.note("unknown")
+        is_raw = self._raw_payload is not None and self._raw_payload is self._context.passed.payload
+        if not is_raw:
+            self._context.losses.note("unknown")
 
     def _count(self, usage: Usage) -> None:
         self._usage = usage
@@ -311,6 +392,11 @@ class Gemini:
             cachedContentTokenCount=_number(counts.cached),
             thoughtsTokenCount=_number(counts.reasoning),
         )
+
+
+def _listed(members: Mapping[str, str]) -> str:
+    """Return members as JSON text, with a comma after each member."""
+    return "".join([f"{quoted(name)}:{spliced(raw)}," for name, raw in writable(members).items()])
 
 
 def _number(count: int | None) -> str | None:

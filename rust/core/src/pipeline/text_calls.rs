@@ -17,6 +17,7 @@ use crate::model::event::WireFact;
 use crate::model::limits::as_len;
 use crate::model::output::EventFilter;
 use crate::model::output::Output;
+use crate::model::output::Row;
 use crate::model::small_map::List;
 use crate::model::small_map::Numbered;
 use crate::model::spec::Code;
@@ -92,6 +93,16 @@ pub(crate) struct TextCalls {
     singles: usize,
     /// Position in `choices` of the choice whose text was read last.
     last: usize,
+    row: RowOfPieces,
+}
+
+/// The pieces that are processed together.
+#[derive(Debug, Default)]
+struct RowOfPieces {
+    /// Positions of the pieces that may end with the beginning of a marker.
+    examined: Vec<usize>,
+    /// Offset in the row's text at which each delta ends.
+    divided: Vec<usize>,
 }
 
 /// Whether the next piece of text can be emitted unchanged.
@@ -220,6 +231,7 @@ impl TextCalls {
             choices: List::default(),
             singles: 0,
             last: 0,
+            row: RowOfPieces::default(),
         })
     }
 
@@ -371,27 +383,16 @@ impl TextCalls {
             return;
         }
         if !holds {
-            choice.parts.push_back(Part {
-                part: delta.part,
-                channel,
-                opened: None,
-                pieces: VecDeque::new(),
-                released: before,
-                length: before,
-                solid: None,
-                done: None,
-            });
+            choice
+                .parts
+                .push_back(Part::new(delta.part, channel, before));
         }
         if let Some(part) = choice
             .parts
             .iter_mut()
             .rfind(|part| part.part == delta.part)
         {
-            part.hold(Piece {
-                start: part.length,
-                text: delta.text.to_owned(),
-                metadata: delta.metadata.map(str::to_owned),
-            });
+            part.hold(delta.text, delta.metadata);
         }
         choice.release(out, if is_free { usize::MAX } else { free });
     }
@@ -411,14 +412,8 @@ impl TextCalls {
             choice.text_position = TextPosition::Opened(part);
         }
         choice.parts.push_back(Part {
-            part,
-            channel,
             opened: Some(opened),
-            pieces: VecDeque::new(),
-            released: 0,
-            length: 0,
-            solid: None,
-            done: None,
+            ..Part::new(part, channel, 0)
         });
     }
 
@@ -820,10 +815,12 @@ impl Choice {
     /// If no marker can begin in the next piece of a part, accepts the piece and returns true.
     fn takes(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
         let is_next = matches!(self.text_position, TextPosition::InLine(it) | TextPosition::LineStart(it) if it == part);
-        let is_unmarked =
-            || self.may_go_on_with(text, settings) && !settings.marks.is_in(text.as_bytes());
-        let takes =
-            is_next && (is_unmarked() || self.plain_pieces(text, &[text.len()], settings) == 1);
+        let is_plain = || {
+            let mut examined = Vec::new();
+            self.unmarked_pieces(text, &[text.len()], settings, &mut examined) == 1
+                && examined.is_empty()
+        };
+        let takes = is_next && (self.is_unmarked(text, settings) || is_plain());
         if takes {
             self.take_plain(part, text, settings);
         }
@@ -840,17 +837,95 @@ impl Choice {
         }
     }
 
-    /// Returns how many leading pieces contain no position at which a marker can begin.
-    ///
-    /// The pieces continue the part that was scanned last.
-    fn plain_pieces(&self, text: &str, ends: &[usize], settings: &Settings) -> usize {
+    /// Returns true if nothing is held and the text contains none of the bytes at which a marker can begin.
+    fn is_unmarked(&self, text: &str, settings: &Settings) -> bool {
+        self.may_go_on_with(text, settings) && !settings.marks.is_in(text.as_bytes())
+    }
+
+    /// Returns how many of the next pieces of a part come before the first marker. Adds to `examined` the positions of
+    /// the pieces that may end with the beginning of a marker.
+    fn unmarked_pieces(
+        &self,
+        text: &str,
+        ends: &[usize],
+        settings: &Settings,
+        examined: &mut Vec<usize>,
+    ) -> usize {
         let is_at_line_start = match self.text_position {
             TextPosition::None | TextPosition::Opened(_) => return 0,
             TextPosition::LineStart(_) => true,
             TextPosition::InLine(_) => false,
         };
-        let scanner = &self.scanner;
-        scanner.plain_pieces(text, ends, is_at_line_start, settings)
+        self.scanner
+            .unmarked_pieces(text, ends, is_at_line_start, settings, examined)
+    }
+
+    /// Scans pieces of a part that contain no marker.
+    ///
+    /// `row.examined` contains the positions of the pieces that may end with the beginning of a marker. Each of these
+    /// pieces is scanned individually, because its end determines what is held back. Sets `row.divided` to the offset
+    /// at which each delta ends that can be emitted, and returns the length of the text that can be emitted.
+    fn read_row(
+        &mut self,
+        part: u32,
+        text: &str,
+        ends: &[usize],
+        context: &Context<'_>,
+        row: &mut RowOfPieces,
+    ) -> usize {
+        let settings = context.settings;
+        let before = self.scanner.length();
+        row.divided.clear();
+        let mut examined = row.examined.iter().copied().peekable();
+        let (mut next, mut start) = (0, 0);
+        // The number of pieces that can be emitted as a whole, and the length of the text that can be emitted.
+        let (mut whole, mut free) = (0, 0);
+        while let Some(end) = ends.get(next) {
+            while examined.next_if(|position| *position < next).is_some() {}
+            let is_held = self.text_position == TextPosition::None;
+            let plain = examined
+                .peek()
+                .copied()
+                .unwrap_or(ends.len())
+                .min(ends.len());
+            if plain > next && !is_held {
+                let end = plain.checked_sub(1).and_then(|last| ends.get(last));
+                let end = end.copied().unwrap_or_default();
+                self.take_plain(part, text.get(start..end).unwrap_or_default(), settings);
+                (start, next, free) = (end, plain, end);
+            } else {
+                self.scanner.push(text.get(start..*end).unwrap_or_default());
+                free = self.scanner.advance(context, false).saturating_sub(before);
+                self.record_text_position(part, settings);
+                (start, next) = (*end, next + 1);
+            }
+            while let Some(end) = ends.get(whole).filter(|end| **end <= free) {
+                row.divided.push(*end);
+                whole += 1;
+            }
+            if row.divided.last().copied().unwrap_or_default() < free {
+                row.divided.push(free);
+            }
+        }
+        free
+    }
+
+    /// Holds back the end of a row. `free`: the length of the text that is not held back.
+    fn hold_end(&mut self, part: u32, deltas: &Deltas<'_>, free: usize) {
+        let length = deltas.ends.last().copied().unwrap_or_default();
+        let before = self.scanner.length() - length;
+        let channel = match deltas.kind {
+            DeltaKind::Reasoning => Channel::Reasoning,
+            _ => Channel::Text,
+        };
+        let mut held = Part::new(part, channel, before + free);
+        let mut start = free;
+        for end in deltas.ends.iter().filter(|end| **end > free) {
+            let text = deltas.texts.get(start..*end).unwrap_or_default();
+            held.hold(text, None);
+            start = *end;
+        }
+        self.parts.push_back(held);
     }
 
     /// Accepts a piece in which no marker can begin.
@@ -915,6 +990,20 @@ impl Choice {
 }
 
 impl Part {
+    /// Creates a part whose text is held back from an offset.
+    fn new(part: u32, channel: Channel, start: usize) -> Part {
+        Part {
+            part,
+            channel,
+            opened: None,
+            pieces: VecDeque::new(),
+            released: start,
+            length: start,
+            solid: None,
+            done: None,
+        }
+    }
+
     /// Emits the start event that is held back, if any.
     fn start(&mut self, out: &mut Output<'_>, choice: i32, part: u32) {
         let Some(opened) = self.opened.take() else {
@@ -938,13 +1027,17 @@ impl Part {
         });
     }
 
-    fn hold(&mut self, piece: Piece) {
+    fn hold(&mut self, text: &str, metadata: Option<&str>) {
         if self.solid.is_none() {
-            let solid = piece.text.find(|character| !is_blank(character));
-            self.solid = solid.map(|at| piece.start + at);
+            let solid = text.find(|character| !is_blank(character));
+            self.solid = solid.map(|at| self.length + at);
         }
-        self.length += piece.text.len();
-        self.pieces.push_back(piece);
+        self.pieces.push_back(Piece {
+            start: self.length,
+            text: text.to_owned(),
+            metadata: metadata.map(str::to_owned),
+        });
+        self.length += text.len();
     }
 
     fn is_blank_to(&self, end: usize) -> bool {
@@ -1229,53 +1322,75 @@ impl EventFilter for TextCalls {
         self.take(out, event);
     }
 
-    fn passes_row_unchanged(&mut self, deltas: &Deltas<'_>) -> bool {
+    fn read_row(&mut self, deltas: &Deltas<'_>) -> Row<'_> {
         if deltas.kind == DeltaKind::Refusal {
             self.note_refusal(deltas.choice, deltas.texts);
         }
         if !self.reads(deltas.kind) {
-            return true;
+            return Row::Unchanged;
         }
         let choice = read_last(&mut self.choices, &mut self.last, deltas.choice);
         let Some(choice) = choice else {
-            return false;
+            return Row::Single;
         };
         let (TextPosition::InLine(part) | TextPosition::LineStart(part)) = choice.text_position
         else {
-            return false;
+            return Row::Single;
         };
         let is_one = match deltas.parts {
             Parts::One(one) => one == part,
             Parts::Each(each) => each.iter().all(|one| *one == part),
         };
-        if is_one {
-            choice.take_plain(part, deltas.texts, &self.settings);
+        if !is_one {
+            return Row::Single;
         }
-        is_one
+        let length = deltas.ends.last().copied().unwrap_or_default();
+        let text = deltas.texts.get(..length).unwrap_or_default();
+        if self.row.examined.is_empty() {
+            choice.take_plain(part, text, &self.settings);
+            return Row::Unchanged;
+        }
+        let context = Context {
+            settings: &self.settings,
+            tools: &self.tools,
+            max_calls: self.max_calls,
+            max_bytes: self.max_bytes,
+        };
+        let free = choice.read_row(part, text, deltas.ends, &context, &mut self.row);
+        if self.settings.mode != Mode::Promote || *self.row.divided == *deltas.ends {
+            return Row::Unchanged;
+        }
+        if free < length {
+            choice.hold_end(part, deltas, free);
+            self.singles = BRIEFLY;
+        }
+        Row::Divided(part, &self.row.divided)
     }
 
     fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str, ends: &[usize]) -> usize {
         if !self.reads(kind) {
             return ends.len();
         }
+        let examined = &mut self.row.examined;
+        examined.clear();
         let choice = read_last(&mut self.choices, &mut self.last, choice);
-        let is_unmarked = |choice: &&mut Choice| {
-            let settings = &*self.settings;
-            choice.may_go_on_with(texts, settings) && !settings.marks.is_in(texts.as_bytes())
-        };
+        let is_unmarked = |choice: &&mut Choice| choice.is_unmarked(texts, &self.settings);
         if choice.as_ref().is_some_and(is_unmarked) {
             return ends.len();
         }
-        let is_first = choice
-            .as_ref()
-            .is_none_or(|it| matches!(it.text_position, TextPosition::Opened(_)));
-        let count = choice.map_or(0, |it| it.plain_pieces(texts, ends, &self.settings));
+        let Some(choice) = choice else {
+            self.singles = BRIEFLY;
+            return 0;
+        };
+        let count = choice.unmarked_pieces(texts, ends, &self.settings, examined);
         if count < ends.len() {
-            self.singles = match count {
-                _ if is_first => FIRST,
-                ..WORTHWHILE => SINGLES,
-                _ => HELD,
+            let is_brief = match choice.text_position {
+                TextPosition::Opened(_) => true,
+                // The next delta usually shows that no marker begins.
+                TextPosition::None => choice.scanner.is_in_text(),
+                TextPosition::LineStart(_) | TextPosition::InLine(_) => false,
             };
+            self.singles = if is_brief { BRIEFLY } else { SINGLES };
         }
         count
     }
@@ -1303,15 +1418,11 @@ fn position_of(choices: &List<Choice>, index: i32) -> Option<usize> {
     choices.position(index)
 }
 
-/// Minimum number of deltas to process together.
-const WORTHWHILE: usize = 6;
-/// Number of deltas to process one by one at the start of a choice, because the first delta is emitted with the start
-/// event.
-const FIRST: usize = 1;
-/// Number of deltas to process one by one after fewer than `WORTHWHILE` deltas could be processed together.
+/// Number of deltas to process one by one if a single delta usually suffices: at the start of a choice, because the
+/// first delta is emitted with the start event, and while the beginning of a marker is held back.
+const BRIEFLY: usize = 1;
+/// Number of deltas to process one by one if a marker follows, or in a block and after it.
 const SINGLES: usize = 16;
-/// Number of deltas to process individually after a delta was held back: that delta, and the delta that releases it.
-const HELD: usize = 2;
 
 /// Emits a snapshot of the response with its parts replaced. Added parts come after all parts of the assembler.
 pub(crate) struct ShownSink<'s> {

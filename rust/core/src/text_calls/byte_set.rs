@@ -96,37 +96,6 @@ impl ByteSet {
         bytes.all(|(at, byte)| !self.has(*byte) || holds(at))
     }
 
-    /// Calls `found` with the offset of each byte that is in the set, and returns the smallest offset that `found`
-    /// returns.
-    ///
-    /// `found` must not return an offset before the one that it receives.
-    pub fn least(&self, text: &[u8], found: impl Fn(usize) -> Option<usize>) -> Option<usize> {
-        let mut least = None;
-        if text.len() < ByteSet::LONG {
-            let offsets = text.iter().enumerate();
-            let offsets = offsets.filter(|(_, byte)| self.has(**byte));
-            note_least(&mut least, offsets.map(|(at, _)| at), &found);
-            return least;
-        }
-        for some in self.bytes.chunks(3) {
-            match some {
-                [one, two, three] => {
-                    let offsets = memchr::memchr3_iter(*one, *two, *three, text);
-                    note_least(&mut least, offsets, &found);
-                }
-                [one, two] => {
-                    note_least(&mut least, memchr::memchr2_iter(*one, *two, text), &found);
-                }
-                some => {
-                    for one in some {
-                        note_least(&mut least, memchr::memchr_iter(*one, text), &found);
-                    }
-                }
-            }
-        }
-        least
-    }
-
     fn all_long(&self, text: &[u8], holds: impl Fn(usize) -> bool) -> bool {
         self.bytes.chunks(3).all(|some| match some {
             [one, two, three] => memchr::memchr3_iter(*one, *two, *three, text).all(&holds),
@@ -135,22 +104,6 @@ impl ByteSet {
                 .iter()
                 .all(|one| memchr::memchr_iter(*one, text).all(&holds)),
         })
-    }
-}
-
-fn note_least(
-    least: &mut Option<usize>,
-    offsets: impl Iterator<Item = usize>,
-    found: impl Fn(usize) -> Option<usize>,
-) {
-    for at in offsets {
-        if least.is_some_and(|least| least <= at) {
-            return;
-        }
-        let such = found(at);
-        if such.is_some() && least.is_none_or(|least| such < Some(least)) {
-            *least = such;
-        }
     }
 }
 
@@ -167,25 +120,8 @@ mod tests {
             for at in 0..length {
                 text[at] = b'>';
                 assert!(set.is_in(&text) && set.all(&text, |found| found == at));
-                assert_eq!(set.least(&text, |found| Some(found + 1)), Some(at + 1));
-                assert_eq!(set.least(&text, |_| None), None);
                 text[at] = b'x';
             }
-        }
-    }
-
-    #[test]
-    fn the_least_offset_is_found_among_all_bytes() {
-        let set = ByteSet::new(b"<[]>\n".to_vec());
-        for length in [10, 200] {
-            let mut text = vec![b'x'; length];
-            (text[2], text[5], text[7]) = (b'>', b'\n', b'<');
-            let after = |at: usize| match at {
-                2 => None,
-                5 => Some(9),
-                at => Some(at),
-            };
-            assert_eq!(set.least(&text, after), Some(7));
         }
     }
 }

@@ -31,7 +31,8 @@ pub(crate) struct Code {
     // The current line.
     /// The start of the line.
     pub head: String,
-    head_length: usize,
+    /// True if `head` has `HEAD` characters, so that the line may be longer.
+    is_cut: bool,
     /// A run of backticks or tildes that is a fence, unless the line contains another backtick.
     candidate: Option<Fence>,
 }
@@ -59,16 +60,12 @@ impl Code {
 
     /// Records text at the start of the line.
     pub fn note(&mut self, text: &str) {
-        let is_head = self.head_length < HEAD;
-        if is_head && text.len() <= HEAD - self.head_length {
+        if self.head.len() + text.len() < HEAD {
             self.head.push_str(text);
-            self.head_length += text.chars().count();
-        } else if is_head {
-            let more = text.chars().take(HEAD - self.head_length);
-            let before = self.head.len();
-            self.head.extend(more);
-            let more = self.head.get(before..).unwrap_or_default();
-            self.head_length += more.chars().count();
+        } else if !self.is_cut {
+            let length = self.head.chars().count();
+            self.head.extend(text.chars().take(HEAD - length));
+            self.is_cut = self.head.chars().count() == HEAD;
         }
     }
 
@@ -113,10 +110,19 @@ impl Code {
     /// Ends the line. Returns true if a fence begins, so that inline code does not continue.
     pub fn end_line(&mut self) -> bool {
         let mut begins = false;
-        for strict in [false, true] {
-            let fence = self.fences.get(usize::from(strict)).copied().flatten();
+        if self.candidate.is_none() && self.fences.iter().all(Option::is_none) {
+            return begins;
+        }
+        let [loose, strict] = self.fences;
+        let loose_closes = loose.is_some_and(|fence| self.closes(fence));
+        let strict_closes = match strict {
+            strict if strict == loose => loose_closes,
+            strict => strict.is_some_and(|fence| self.closes(fence)),
+        };
+        for (strict, fence, closes) in [(false, loose, loose_closes), (true, strict, strict_closes)]
+        {
             let next = match fence {
-                Some(fence) if self.closes(fence) => None,
+                Some(_) if closes => None,
                 Some(fence) => Some(fence),
                 None => self
                     .candidate
@@ -132,16 +138,19 @@ impl Code {
 
     pub fn begin_line(&mut self) {
         self.head.clear();
-        self.head_length = 0;
+        self.is_cut = false;
         self.candidate = None;
     }
 
     fn closes(&self, fence: Fence) -> bool {
+        let content = self.head.trim_start_matches(is_blank);
+        if self.is_cut || !content.starts_with(char::from(fence.mark)) {
+            return false;
+        }
         let (indent, _) = split_indent(&self.head);
-        let content = self.head.trim_matches(is_blank);
+        let content = content.trim_end_matches(is_blank);
         let is_only = content.bytes().all(|byte| byte == fence.mark);
-        let is_whole = self.head_length < HEAD && content.len() >= fence.length;
-        is_whole && is_only && indent < fence.indent + CODE_INDENT
+        is_only && content.len() >= fence.length && indent < fence.indent + CODE_INDENT
     }
 }
 

@@ -323,7 +323,10 @@ impl Layout {
                 Joined::Opener(mark) => {
                     self.at = mark.length().saturating_sub(self.carried.len());
                     self.carried.clear();
-                    self.mark(&mark, text.get(..self.at).unwrap_or_default(), words);
+                    let text = text.get(..self.at).unwrap_or_default();
+                    if self.mark(&mark, text, words) {
+                        self.note_text(text);
+                    }
                 }
             }
         }
@@ -404,12 +407,17 @@ impl Layout {
     /// Reads the text of one line up to `end`, or up to text that may be the beginning of a tag. `following`: what
     /// follows at `end`.
     fn piece(&mut self, text: &str, end: usize, following: Following, words: &Words) {
+        let mut noted = self.at; // the offset up to which the text was noted
         loop {
             let piece = text.get(self.at..end).unwrap_or_default();
             if self.code.is_fenced() {
                 self.code.note(piece);
                 self.at = end.max(self.at);
                 return;
+            }
+            if self.open.is_some() {
+                self.note_text(text.get(noted..self.at).unwrap_or_default());
+                noted = self.at;
             }
             if let Some(open) = &mut self.open {
                 match open.read(piece, following, &words.marks) {
@@ -420,26 +428,33 @@ impl Layout {
                     Progress::Closed(length) => self.at += length,
                 }
                 self.close(words);
+                noted = self.at;
                 continue;
             }
             let settled = words.settled(piece, following);
             let Some((found, mark)) = words.next_mark(piece, settled, following) else {
-                self.note_text(piece.get(..settled).unwrap_or_default());
                 self.at += settled;
+                self.note_text(text.get(noted..self.at).unwrap_or_default());
                 return;
             };
-            self.note_text(piece.get(..found).unwrap_or_default());
             let start = self.at + found;
             self.at = start + mark.length();
+            if !matches!(mark, Mark::Table(_)) {
+                self.note_text(text.get(noted..start).unwrap_or_default());
+                noted = start;
+            }
             if matches!(mark, Mark::Tag(tag) if tag.is_reasoning()) {
                 // The text of the reasoning is not part of the line.
                 self.read_quotes(text, start, &words.marks);
             }
-            self.mark(&mark, text.get(start..self.at).unwrap_or_default(), words);
+            if !self.mark(&mark, text.get(start..self.at).unwrap_or_default(), words) {
+                noted = self.at;
+            }
         }
     }
 
-    fn mark(&mut self, mark: &Mark<'_>, text: &str, words: &Words) {
+    /// Reads a mark. Returns true if the mark is part of the line and was not noted yet.
+    fn mark(&mut self, mark: &Mark<'_>, text: &str, words: &Words) -> bool {
         match mark {
             Mark::Ticks(length) => {
                 self.code.ticks(*length, self.before == Before::Nothing);
@@ -457,14 +472,15 @@ impl Layout {
                 Some(open) => {
                     let is_reasoning = tag.is_reasoning();
                     self.open = Some(open);
-                    if is_reasoning {
-                        return;
-                    }
+                    return !is_reasoning;
                 }
-                None => return self.end_reasoning(text, words),
+                None => {
+                    self.end_reasoning(text, words);
+                    return false;
+                }
             },
         }
-        self.note_text(text);
+        true
     }
 
     /// Treats an open run of backticks as text, because inline code cannot continue here.
@@ -544,12 +560,14 @@ impl Layout {
         // been run. Therefore, no call is allowed before the blank line. After list items without a marker, a call is
         // allowed, because models often list their steps just before they make a call. A line that ends in a marker
         // quotes a block whose content is on the following lines.
+        let is_item = words.marks.begin_item(content);
+        let may_quote = is_item || content.starts_with('>');
         self.in_quotation = self.in_quotation
-            || words.marks.begin_quotation(content)
+            || (may_quote && words.marks.begin_quotation(content))
             || words.ends_in_marker(line)
             || (self.is_quoting_line(&words.marks) && words.has_marker(line));
         let (indent, _) = split_indent(&self.code.head);
-        if words.marks.begin_item(content) {
+        if is_item {
             self.in_list = true;
         } else if indent == 0 {
             self.in_list = false;

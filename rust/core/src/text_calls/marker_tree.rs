@@ -33,6 +33,8 @@ pub(crate) enum Beginning {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Node {
     next: Vec<(u8, usize)>,
+    /// The bytes of `next`, one bit for each byte value.
+    next_bytes: [u64; 4],
     is_marker: bool,
     /// Kinds of the markers below this node.
     below: Kinds,
@@ -51,19 +53,34 @@ impl Default for MarkerTree {
     }
 }
 
+impl Node {
+    /// Returns the position of the node for the next byte, if a marker continues with it.
+    fn after(&self, byte: u8) -> Option<usize> {
+        let word = self.next_bytes.get(usize::from(byte >> 6))?;
+        if word >> (byte & 63) & 1 == 0 {
+            return None;
+        }
+        let next = self.next.iter().find(|(known, _)| *known == byte);
+        next.map(|(_, next)| *next)
+    }
+}
+
 impl MarkerTree {
-    pub fn insert(&mut self, marker: &str, kinds: Kinds) {
+    pub fn insert(&mut self, marker: impl IntoIterator<Item = u8>, kinds: Kinds) {
         let mut at = 0;
-        for byte in marker.bytes() {
+        for byte in marker {
             let added = self.nodes.len();
             let Some(node) = self.nodes.get_mut(at) else {
                 return;
             };
             node.below.add(kinds);
-            at = match node.next.iter().find(|(known, _)| *known == byte) {
-                Some((_, next)) => *next,
+            at = match node.after(byte) {
+                Some(next) => next,
                 None => {
                     node.next.push((byte, added));
+                    if let Some(word) = node.next_bytes.get_mut(usize::from(byte >> 6)) {
+                        *word |= 1 << (byte & 63);
+                    }
                     self.nodes.push(Node::default());
                     added
                 }
@@ -75,20 +92,28 @@ impl MarkerTree {
     }
 
     pub fn read(&self, text: impl IntoIterator<Item = u8>) -> Beginning {
+        let (_, beginning) = self.walk(text);
+        beginning
+    }
+
+    /// Returns the number of bytes with which a marker also begins, up to the end of the shortest marker, and how the
+    /// text begins.
+    pub fn walk(&self, text: impl IntoIterator<Item = u8>) -> (usize, Beginning) {
+        let mut length = 0;
         let Some(mut node) = self.nodes.first() else {
-            return Beginning::Other;
+            return (length, Beginning::Other);
         };
         for byte in text {
-            let next = node.next.iter().find(|(known, _)| *known == byte);
-            let Some(next) = next.and_then(|(_, next)| self.nodes.get(*next)) else {
-                return Beginning::Other;
+            let Some(next) = node.after(byte).and_then(|next| self.nodes.get(next)) else {
+                return (length, Beginning::Other);
             };
+            length += 1;
             if next.is_marker {
-                return Beginning::Marker;
+                return (length, Beginning::Marker);
             }
             node = next;
         }
-        Beginning::Prefix(node.below)
+        (length, Beginning::Prefix(node.below))
     }
 }
 
@@ -109,9 +134,9 @@ mod tests {
             },
         );
         let mut tree = MarkerTree::default();
-        tree.insert("<|call|>", token);
-        tree.insert("<call>", tag);
-        tree.insert("<calls>", tag);
+        tree.insert("<|call|>".bytes(), token);
+        tree.insert("<call>".bytes(), tag);
+        tree.insert("<calls>".bytes(), tag);
         let read = |text: &str| tree.read(text.bytes());
         let both = Kinds { tag: true, ..token };
         assert_eq!(read("<"), Beginning::Prefix(both));
@@ -121,5 +146,7 @@ mod tests {
         assert_eq!(read("<calls> x"), Beginning::Marker);
         assert_eq!(read("<cart>"), Beginning::Other);
         assert_eq!(read("x"), Beginning::Other);
+        assert_eq!(tree.walk("<cart>".bytes()), (3, Beginning::Other));
+        assert_eq!(tree.walk("<calls>".bytes()), (7, Beginning::Marker));
     }
 }

@@ -1,5 +1,6 @@
 //! The marks of the table that quote text: quotation marks, parentheses, brackets, emphasis, list and table marks.
 
+use crate::text_calls::byte_set::ByteSet;
 use crate::text_calls::reading::is_blank;
 
 /// The marks of the table, by their meaning.
@@ -18,12 +19,42 @@ pub(crate) struct Marks {
     pub list_items: Vec<char>,
     /// Marks between the cells of a table row.
     pub table: Vec<char>,
+    /// First bytes of the quotation marks, parentheses, apostrophes and emphasis.
+    pub quoting_firsts: ByteSet,
+    /// First bytes of the marks and labels of list items.
+    pub item_firsts: ByteSet,
 }
 
 impl Marks {
+    /// Returns the marks, ready for searches.
+    pub fn indexed(self) -> Marks {
+        let pairs = self.quotations.iter().chain(&self.parentheses).flatten();
+        let quoting = pairs.chain(&self.apostrophes).chain(&self.emphasis);
+        let first = |mark: &char| mark.to_string().bytes().next();
+        let labels = (b'0'..=b'9').chain(b'a'..=b'z').chain(b'A'..=b'Z');
+        let items = self.list_items.iter().filter_map(first);
+        Marks {
+            quoting_firsts: ByteSet::new(quoting.filter_map(first).collect()),
+            item_firsts: ByteSet::new(items.chain(labels).chain([b'(']).collect()),
+            ..self
+        }
+    }
+
+    /// Returns the text before the first character that may be a quotation mark, a parenthesis, an apostrophe or
+    /// emphasis, and the rest of the text.
+    pub fn split_at_quoting<'t>(&self, text: &'t str) -> (&'t str, &'t str) {
+        let mut bytes = text.bytes();
+        let found = bytes.position(|byte| self.quoting_firsts.has(byte));
+        text.split_at_checked(found.unwrap_or(text.len()))
+            .unwrap_or((text, ""))
+    }
+
     /// Returns the text after the mark or the label of a list item (`-`, `1.`, `b)`, `(iv)`), or `None` if the text does
     /// not begin with one.
     fn after_list_mark<'t>(&self, text: &'t str) -> Option<&'t str> {
+        if !self.item_firsts.has(*text.as_bytes().first()?) {
+            return None;
+        }
         let after = text.strip_prefix(|first| self.list_items.contains(&first));
         let after = after.or_else(|| after_item_label(text));
         after.filter(|after| after.is_empty() || after.starts_with([' ', '\t', '\r']))

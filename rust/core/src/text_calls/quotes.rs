@@ -52,7 +52,13 @@ impl Quotes {
     /// Reads more text of the line. `next`: the character after the text.
     pub fn read(&mut self, text: &str, next: char, marks: &Marks) {
         let mut remaining = text;
-        while let Some(character) = remaining.chars().next() {
+        loop {
+            let (before, rest) = marks.split_at_quoting(remaining);
+            self.note_text(before);
+            remaining = rest;
+            let Some(character) = remaining.chars().next() else {
+                return;
+            };
             let length = if marks.emphasis.contains(&character) {
                 remaining.len() - remaining.trim_start_matches(character).len()
             } else {
@@ -67,6 +73,16 @@ impl Quotes {
             self.last = self.read_mark(Mark { character, length }, after, marks);
             let [_, before] = self.before;
             self.before = [before, Some(character)];
+        }
+    }
+
+    /// Reads text without marks.
+    fn note_text(&mut self, text: &str) {
+        let mut last = text.chars().rev();
+        if let Some(character) = last.next() {
+            let [_, before] = self.before;
+            self.before = [last.next().or(before), Some(character)];
+            self.last = Last::Text;
         }
     }
 

@@ -174,6 +174,11 @@ impl Scanner {
         }
     }
 
+    /// Returns true if the position is outside of blocks, and no block precedes it.
+    pub fn is_in_text(&self) -> bool {
+        matches!(self.state, State::Text)
+    }
+
     /// Returns true if a marker that must be at the start of a line may come next.
     pub fn is_at_line_start(&self, settings: &Settings) -> bool {
         !settings.line_firsts.is_empty() && self.begins_line(self.text.len(), settings)
@@ -188,31 +193,52 @@ impl Scanner {
         })
     }
 
-    /// Returns how many of the next pieces contain no position at which a marker can begin.
+    /// Returns how many of the next pieces come before the first marker. Adds to `examined` the positions of the pieces
+    /// that may end with the beginning of a marker.
     ///
     /// `ends` contains the offset in `text` at which each piece ends.
-    pub fn plain_pieces(
+    pub fn unmarked_pieces(
         &self,
         text: &str,
         ends: &[usize],
         is_at_line_start: bool,
         settings: &Settings,
+        examined: &mut Vec<usize>,
     ) -> usize {
         if matches!(self.state, State::Off) {
             return ends.len();
         }
         let text = text.as_bytes();
-        let pieces = Pieces { text, ends };
-        let marker = pieces.marker(settings);
-        let first = if is_at_line_start {
-            pieces.line_marker(0, settings)
-        } else {
-            None
+        let mut marker = usize::MAX;
+        let mut read = |at: usize| {
+            let (length, beginning) = settings.tree.walk(text.iter().skip(at).copied());
+            if beginning == Beginning::Marker {
+                marker = marker.min(at);
+            }
+            let piece = pieces_before(ends, at);
+            if ends.get(piece).is_some_and(|end| at + length >= *end) {
+                examined.push(piece);
+            }
+            marker
         };
-        match first.into_iter().chain(marker).min() {
-            Some(offset) => pieces.before(offset),
-            None => ends.len(),
+        let first = line_first(text, 0, settings).filter(|_| is_at_line_start);
+        let mut end = first.map_or(usize::MAX, &mut read);
+        for (at, byte) in text.iter().enumerate() {
+            if !settings.marks.has(*byte) {
+                continue;
+            }
+            if at >= end {
+                break;
+            }
+            if settings.firsts.has(*byte) {
+                end = read(at);
+            }
+            if settings.line_ends.has(*byte) {
+                end = line_first(text, at + 1, settings).map_or(end, &mut read);
+            }
         }
+        examined.sort_unstable();
+        pieces_before(ends, end)
     }
 
     /// Returns true if only whitespace separates the position from the start of its line, or from a literal that is
@@ -415,6 +441,11 @@ impl Scanner {
     /// Returns true if the text after an offset must be held back, because it may be the beginning of a marker of one
     /// of these kinds.
     fn may_wait(&mut self, position: usize, kinds: Kinds, settings: &Settings) -> bool {
+        // Only a special token may follow prose.
+        let needs_line_start = !kinds.nesting && !kinds.token && self.pending.is_empty();
+        if needs_line_start && !self.begins_line(position, settings) {
+            return false;
+        }
         let Some(marker_position) = self.marker_position(position, settings) else {
             return false;
         };
@@ -701,52 +732,18 @@ impl Scanner {
     }
 }
 
-/// Several pieces of text, stored as one text.
-#[derive(Clone, Copy, Debug)]
-struct Pieces<'t> {
-    text: &'t [u8],
-    /// Offset at which each piece ends.
-    ends: &'t [usize],
+/// Returns how many pieces end at or before the offset.
+fn pieces_before(ends: &[usize], offset: usize) -> usize {
+    ends.partition_point(|end| *end <= offset)
 }
 
-impl Pieces<'_> {
-    /// Returns how many pieces end at or before the offset.
-    fn before(&self, offset: usize) -> usize {
-        self.ends.partition_point(|end| *end <= offset)
-    }
-
-    /// Returns true if the rest of the piece allows a marker to begin at the offset, so that the piece is held back
-    /// regardless of the text after it.
-    fn may_begin_at(&self, offset: usize, settings: &Settings) -> bool {
-        let end = self.ends.get(self.before(offset)).copied();
-        let piece = self.text.get(offset..end.unwrap_or(self.text.len()));
-        piece.is_some_and(|piece| settings.may_begin(piece))
-    }
-
-    /// Returns the offset of the marker, or of the beginning of one, at the start of the line that begins at `start`;
-    /// `None` if the line begins differently.
-    fn line_marker(&self, start: usize, settings: &Settings) -> Option<usize> {
-        let line = self.text.get(start..)?;
-        let indent = line.iter().position(|byte| !is_indent(*byte))?;
-        let is_first = settings.line_firsts.has(*line.get(indent)?);
-        let offset = start + indent;
-        (is_first && self.may_begin_at(offset, settings)).then_some(offset)
-    }
-
-    /// Returns the first offset at which a marker may begin: anywhere for a special token, after a line end for other
-    /// markers.
-    fn marker(&self, settings: &Settings) -> Option<usize> {
-        settings.marks.least(self.text, |at| {
-            let byte = *self.text.get(at)?;
-            if settings.firsts.has(byte) && self.may_begin_at(at, settings) {
-                return Some(at);
-            }
-            if settings.line_ends.has(byte) {
-                return self.line_marker(at + 1, settings);
-            }
-            None
-        })
-    }
+/// If the line that begins at `start` begins with the first byte of a marker that must start a line, returns the offset
+/// of this byte.
+fn line_first(text: &[u8], start: usize, settings: &Settings) -> Option<usize> {
+    let line = text.get(start..)?;
+    let indent = line.iter().position(|byte| !is_indent(*byte))?;
+    let is_first = settings.line_firsts.has(*line.get(indent)?);
+    is_first.then_some(start + indent)
 }
 
 /// Returns the name and arguments of each call, or the reason for refusing the block.

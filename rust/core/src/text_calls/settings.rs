@@ -45,7 +45,9 @@ fn marks_of(members: &Map<String, Value>) -> Marks {
         brackets: marks("brackets"),
         list_items: marks("list_marks"),
         table: marks("table_marks"),
+        ..Marks::default()
     }
+    .indexed()
 }
 
 /// Whether blocks are only reported or are promoted to calls.
@@ -205,7 +207,7 @@ impl Settings {
                     Tier::Markerless => kinds.markerless = true,
                 }
             }
-            tree.insert(&marker.text, kinds);
+            tree.insert(marker.text.bytes(), kinds);
         }
         let mut marks = firsts.clone();
         if !line_firsts.is_empty() {
@@ -221,7 +223,7 @@ impl Settings {
                 "anywhere" => TextAfterCall::Anywhere,
                 _ => TextAfterCall::End,
             },
-            words: Words::new(lists, loud),
+            words: Words::new(lists, &loud),
             reads_reasoning: entry.flag("reasoning"),
             has_bare: markers.iter().any(|marker| marker.is_bare),
             marks: ByteSet::new(marks),

@@ -2,6 +2,9 @@
 
 use crate::text_calls::byte_set::ByteSet;
 use crate::text_calls::fences::FENCE;
+use crate::text_calls::marker_tree::Beginning;
+use crate::text_calls::marker_tree::Kinds;
+use crate::text_calls::marker_tree::MarkerTree;
 use crate::text_calls::marks::Marks;
 use crate::text_calls::open::Element;
 use crate::text_calls::open::Following;
@@ -184,17 +187,19 @@ pub(crate) struct Words {
     firsts: ByteSet,
     pub longest: usize,
     pub marks: Marks,
+    /// The literals of the tags. Most text that begins like a tag differs from all of them within a few bytes.
+    tag_tree: MarkerTree,
     /// Call markers, except those of markerless families.
-    markers: Vec<String>,
+    markers: MarkerTree,
+    /// The same markers, read backwards.
+    reversed_markers: MarkerTree,
     /// First bytes of the markers.
     marker_firsts: ByteSet,
-    /// Last bytes of the markers.
-    marker_lasts: ByteSet,
 }
 
 impl Words {
     /// Creates the tables. `markers`: the markers of calls.
-    pub fn new(lists: Lists, markers: Vec<String>) -> Words {
+    pub fn new(lists: Lists, markers: &[String]) -> Words {
         let mut tags = Vec::new();
         let mut add = |text: &str, kind: TagKind| {
             let text = text.to_ascii_lowercase();
@@ -237,24 +242,25 @@ impl Words {
             let such = second.and_then(|second| by_second.get_mut(usize::from(second)));
             such.into_iter().for_each(|such| such.push(position));
         }
+        let mut tag_tree = MarkerTree::default();
+        for tag in &tags {
+            tag_tree.insert(tag.text.bytes(), Kinds::default());
+        }
+        let (mut forward, mut reversed_markers) = (MarkerTree::default(), MarkerTree::default());
+        for marker in markers {
+            forward.insert(marker.bytes(), Kinds::default());
+            reversed_markers.insert(marker.bytes().rev(), Kinds::default());
+        }
+        let marker_firsts = markers.iter().filter_map(|marker| marker.bytes().next());
         Words {
+            tag_tree,
             by_second,
             longest: tags.iter().map(Tag::longest).max().unwrap_or(0),
             tags,
             firsts: ByteSet::new(firsts),
-            marker_firsts: ByteSet::new(
-                markers
-                    .iter()
-                    .filter_map(|text| text.bytes().next())
-                    .collect(),
-            ),
-            marker_lasts: ByteSet::new(
-                markers
-                    .iter()
-                    .filter_map(|text| text.bytes().last())
-                    .collect(),
-            ),
-            markers,
+            marker_firsts: ByteSet::new(marker_firsts.collect()),
+            markers: forward,
+            reversed_markers,
             marks: lists.marks,
         }
     }
@@ -262,23 +268,14 @@ impl Words {
     /// Returns true if the line ends with a call marker, optionally followed by whitespace.
     pub fn ends_in_marker(&self, line: &str) -> bool {
         let line = line.trim_end_matches(is_blank);
-        let is_last = line
-            .bytes()
-            .last()
-            .is_some_and(|byte| self.marker_lasts.has(byte));
-        is_last
-            && self
-                .markers
-                .iter()
-                .any(|marker| line.ends_with(marker.as_str()))
+        self.reversed_markers.read(line.bytes().rev()) == Beginning::Marker
     }
 
     /// Returns true if the text contains a call marker.
     pub fn has_marker(&self, text: &str) -> bool {
         let is_none = |at: usize| {
             let remaining = text.as_bytes().get(at..).unwrap_or_default();
-            let mut markers = self.markers.iter();
-            !markers.any(|marker| remaining.starts_with(marker.as_bytes()))
+            self.markers.read(remaining.iter().copied()) != Beginning::Marker
         };
         !self.marker_firsts.all(text.as_bytes(), is_none)
     }
@@ -291,17 +288,31 @@ impl Words {
             .filter_map(|position| self.tags.get(*position))
     }
 
+    /// Compares the beginning of the text with the literals of the tags, ignoring ASCII case.
+    fn beginning(&self, text: &str) -> Beginning {
+        let bytes = text.bytes().map(|byte| byte.to_ascii_lowercase());
+        self.tag_tree.read(bytes)
+    }
+
     /// Returns the tag at the beginning of the text, if there is one. `following`: what follows the text.
     pub fn tag(&self, text: &str, following: Following) -> Option<&Tag> {
-        self.with_second(*text.as_bytes().get(1)?)
+        let second = *text.as_bytes().get(1)?;
+        if self.beginning(text) != Beginning::Marker {
+            return None;
+        }
+        self.with_second(second)
             .find(|tag| starts_with_ignoring_case(text, &tag.text) && tag.matches(text, following))
     }
 
     /// Returns true if the text may turn out to begin with a tag, because more text follows.
     pub fn may_begin(&self, text: &str) -> bool {
-        match text.as_bytes().get(1) {
-            Some(second) => self.with_second(*second).any(|tag| tag.may_begin(text)),
-            None => self.tags.iter().any(|tag| tag.may_begin(text)),
+        match self.beginning(text) {
+            Beginning::Other => false,
+            Beginning::Prefix(_) => !self.tags.is_empty(),
+            Beginning::Marker => {
+                let second = text.as_bytes().get(1).copied().unwrap_or_default();
+                self.with_second(second).any(|tag| tag.may_begin(text))
+            }
         }
     }
 

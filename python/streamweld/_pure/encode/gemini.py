@@ -19,6 +19,7 @@ from streamweld._pure.model.unmodelled import CandidatePart, ChunkMembers
 from streamweld.events import (
     File,
     Finished,
+    ProviderItem,
     ReasoningDelta,
     ReasoningDone,
     ReasoningStarted,
@@ -105,6 +106,7 @@ class Gemini:
             File: self._file,
             Usage: self._count,
             Finished: self._finish,
+            ProviderItem: self._unknown,
             Unknown: self._unknown,
         }
 
@@ -311,7 +313,7 @@ class Gemini:
         else:
             self._context.losses.note("files")
 
-    def _unknown(self, _: Unknown) -> None:
+    def _unknown(self, _: ProviderItem | Unknown) -> None:
         is_raw = self._raw_payload is not None and self._raw_payload is self._context.passed.payload
         if not is_raw:
             self._context.losses.note("unknown")

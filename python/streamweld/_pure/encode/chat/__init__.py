@@ -25,6 +25,7 @@ from streamweld._pure.model.unmodelled import ChoiceEnd, ChoiceMembers, ChunkFac
 from streamweld.events import (
     File,
     Finished,
+    ProviderItem,
     ReasoningDelta,
     ReasoningDone,
     ReasoningStarted,
@@ -113,6 +114,7 @@ class Chat:
             File: self._file,
             Usage: self._count,
             Finished: self._finish,
+            ProviderItem: self._unknown,
             Unknown: self._unknown,
         }
 
@@ -423,7 +425,7 @@ class Chat:
         if not self._members.has_in_delta(file.choice, "images"):
             self._context.losses.note("files")
 
-    def _unknown(self, _: Unknown) -> None:
+    def _unknown(self, _: ProviderItem | Unknown) -> None:
         self._context.losses.note("unknown")
 
     def _count(self, usage: Usage) -> None:

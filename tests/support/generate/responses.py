@@ -274,7 +274,8 @@ SOURCE = Source(
     ),
     values=(
         "message", "reasoning", "function_call", "custom_tool_call", "mcp_call", "web_search_call", "output_text",
-        "image_generation_call", "function_call_output", "shell_call", "shell_call_output", "compaction", "code_interpreter_call", "refusal",
+        "image_generation_call", "function_call_output", "shell_call", "code_interpreter_call", "refusal",
+        "shell_call_output", "compaction",
         "reasoning_text", "summary_text", "text", "completed", "in_progress", "incomplete", "failed", "cancelled",
         "commentary", "response", "response.output_text.delta", "response.completed", "response.failed",
         "response.function_call_arguments.delta", _ADDED, _DONE, "ping", "error", 0, 1, 2, 3, "fc_1", "call_1", "f",

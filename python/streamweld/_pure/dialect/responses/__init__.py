@@ -495,7 +495,7 @@ class ResponsesDecoder:
             self._error(read_error(payload, (0, "error"), value[0]["error"]), payload.text, notes)
         elif event in ERRORS:
             self._error(read_error(payload, (), value), payload.text, notes)
-        else:
+        elif not self._fail():
             self._unknown(payload, event)
 
     def _report_event(self, payload: Payload, event: str) -> None:

@@ -161,6 +161,7 @@ pub(crate) fn event_fields() -> Fields {
         ("encrypted_content", DataType::Utf8),
         ("annotations", DataType::Utf8),
         ("output", DataType::Utf8),
+        ("value", DataType::Utf8),
         ("url", DataType::Utf8),
         ("title", DataType::Utf8),
         ("document", DataType::Utf8),

@@ -64,11 +64,26 @@ impl<'a, 'b> Block<'a, 'b> {
         self.extra.and(&own).text()
     }
 
-    /// Emits the block as unknown content, which the client must send back unchanged in a later turn.
+    /// Emits the block as content that the client must send back unchanged in a later turn.
     pub(crate) fn keep(&self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
-        let raw = self.object.raw.text.as_bytes();
-        wire.assembler
-            .kept_unknown(wire.out, 0, self.event, raw, None)
+        let kind = FACTS.block_type(&self.object.members);
+        keep(wire, &kind, self.event, self.object.raw.text)
+    }
+}
+
+/// Emits a block as content that the client must send back unchanged in a later turn.
+pub(crate) fn keep(
+    wire: &mut DecodeContext<'_, '_>,
+    kind: &str,
+    event: Option<&str>,
+    raw: &str,
+) -> ParseResult {
+    match FACTS.provider_item(kind) {
+        Some(kind) => wire.assembler.provider_item(wire.out, 0, kind, raw, None),
+        None => {
+            let raw = raw.as_bytes();
+            wire.assembler.kept_unknown(wire.out, 0, event, raw, None)
+        }
     }
 }
 
@@ -267,7 +282,7 @@ pub(crate) enum OtherBlock {
     Growing(UnknownBlock),
 }
 
-/// Emits a tool result, or emits a block of another type as unknown content. A `compaction` block is emitted later,
+/// Emits a tool result, or emits a block of another type as a kept item. A `compaction` block is emitted later,
 /// when it is complete.
 pub(crate) fn other<'a>(
     wire: &mut DecodeContext<'_, '_>,

@@ -1,5 +1,6 @@
 //! Collects the deltas of a `compaction` block until the block is closed. The block is then emitted unchanged.
 
+use crate::dialect::anthropic::block::keep;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
 use crate::json::members::Member;
@@ -63,11 +64,9 @@ impl UnknownBlock {
         }
     }
 
-    /// Emits the block as unknown content, because it is complete.
+    /// Emits the block, because it is complete.
     pub(crate) fn emit_compaction(&self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
-        let event = self.event.as_deref();
-        wire.assembler
-            .kept_unknown(wire.out, 0, event, self.text().as_bytes(), None)
+        keep(wire, "compaction", self.event.as_deref(), &self.text())
     }
 
     /// Returns the block as JSON.

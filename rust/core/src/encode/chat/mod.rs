@@ -147,8 +147,11 @@ impl Encoder for Chat {
         let Some(choice) = event.choice() else {
             return;
         };
-        // A file or a source does not open the choice, because no chunk is written for it at this point.
-        let bare = matches!(event, Event::File { .. } | Event::Source { .. });
+        // These do not open the choice, because no chunk is written for them at this point.
+        let bare = matches!(
+            event,
+            Event::File { .. } | Event::Source { .. } | Event::ProviderItem { .. }
+        );
         if !bare && !is_empty(event) {
             self.open(context, choice);
         }

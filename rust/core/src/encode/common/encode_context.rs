@@ -215,7 +215,7 @@ impl EncodeContext {
     }
 
     /// Records the id, model, creation time, and token counts that an event reports. Records a loss for an unknown
-    /// event.
+    /// event and for an item that only the provider reads.
     pub(crate) fn note(&mut self, event: &Event<'_>) {
         match event {
             Event::ResponseStarted {
@@ -234,7 +234,7 @@ impl EncodeContext {
                 let raw = usage.raw.filter(|_| self.passed.own);
                 self.answer.own_usage = raw.map(str::to_owned);
             }
-            Event::Unknown { .. } => self.losses.note("unknown"),
+            Event::Unknown { .. } | Event::ProviderItem { .. } => self.losses.note("unknown"),
             _ => {}
         }
     }

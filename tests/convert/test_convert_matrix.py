@@ -19,6 +19,7 @@ from streamweld.events import ToolResult
 
 from tests.conftest import FULL, NIGHTLY
 from tests.support import corpus
+from tests.support.audio import transcript
 from tests.support.backends import using
 from tests.support.sample import one_of
 
@@ -137,6 +138,8 @@ def written_calls(choice: Choice, target: str) -> list[tuple[str, str, Any]]:
 def compare_choice(one: Choice, other: Choice, made: Converted, source: str, target: str, *, restarted: bool) -> None:
     losses = made.losses
     text, refusal = one.text, one.refusal
+    if source == "chat":
+        text = text or transcript(one)
     if "text_corrected" not in losses and not restarted:
         if "refusal" in losses:
             assert sorted(other.text) == sorted(text + refusal)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import random
 import time
 from typing import Any
 
@@ -209,3 +210,59 @@ def test_one_turn_more_is_the_same_as_all_anew(
             assert sorted(map(repr, again.losses)) == sorted(map(repr, anew.losses))
             assert again.ids == anew.ids
             before = again
+
+
+_CLIENT_TOOLS = {
+    "shell_call": ("shell_call_output", {"action": {"commands": ["ls"]}}, {"output": []}),
+    "local_shell_call": (
+        "local_shell_call_output",
+        {"id": "lsh_1", "action": {"type": "exec", "command": ["ls"], "env": {}}},
+        {"output": "x"},
+    ),
+    "apply_patch_call": ("apply_patch_call_output", {"operation": {"type": "delete_file", "path": "a"}}, {}),
+    "computer_call": (
+        "computer_call_output",
+        {"id": "cu_1", "action": {"type": "screenshot"}, "pending_safety_checks": []},
+        {"output": {"type": "computer_screenshot", "file_id": "file-1"}},
+    ),
+    "tool_search_call": ("tool_search_output", {"arguments": {}, "execution": "client"}, {"tools": []}),
+    "custom_tool_call": ("custom_tool_call_output", {"name": "f", "input": "x"}, {"output": "x"}),
+    "function_call": ("function_call_output", {"name": "f", "arguments": "{}"}, {"output": "x"}),
+}
+# `item_as_call`: OpenAI accepts every kind of item, so the pass converts only items that are not in a pair.
+_PAIR_EDITS = {"call_unanswered", "result_unasked", "result_repeated", "result_moved", "call_repeated", "tool_id"} | {
+    "item_as_call"
+}
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_the_checker_reports_every_broken_pair_that_convert_repairs(seed: int) -> None:
+    """Of calls and outputs of every tool that the client runs, with some lost, repeated or moved."""
+    rng = random.Random(seed)
+    items: list[dict[str, Any]] = []
+    for n in range(rng.randint(1, 5)):
+        kind = rng.choice(sorted(_CLIENT_TOOLS))
+        output, call, result = _CLIENT_TOOLS[kind]
+        call_id = f"c{rng.choice([n, n, n, 0])}"
+        named = "id" if kind == "local_shell_call" else "call_id"
+        items.append({"type": kind, "call_id": call_id, "status": "completed", **call})
+        items.append({"type": output, named: call_id, **result})
+        fate = rng.choice(["pair", "pair", "call", "output", "twice", "early"])
+        if fate == "call":
+            items.pop()
+        elif fate == "output":
+            del items[-2]
+        elif fate == "twice":
+            items.append(dict(items[-1]))
+        elif fate == "early":
+            items[-2:] = items[:-3:-1]
+    for n, item in enumerate(items):
+        if item["type"] in ("local_shell_call", "computer_call"):
+            item["id"] += str(n)
+    items.insert(0, {"type": "message", "role": "user", "content": "hi"})
+    found = check(items, target="responses")
+    made = convert(items, source="responses", target="responses")
+    assert bool(found) == any(edit.rule in _PAIR_EDITS for edit in made.edits), (found, made.edits)
+    assert check(made.payload, target="responses") == []
+    again = convert(made.payload, source="responses", target="responses")
+    assert (again.payload, again.edits) == (made.payload, ())

@@ -11,7 +11,7 @@ from streamweld.history.rules import edits as edit_rules
 from streamweld.history.survey import Survey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from streamweld.history.model import Path, Result, Turn
     from streamweld.history.policy import HistoryPolicy
@@ -27,7 +27,7 @@ class Context:
 
     `pending`: whether the input is a single response, in which case its calls may remain unanswered. `chained`: whether
     the server stores earlier turns (`previous_response_id`), in which case results may belong to calls that are not in
-    the history.
+    the history. `fact`: returns a constraint of the target, or None if the target does not have it.
     """
 
     target: str
@@ -42,7 +42,11 @@ class Context:
     edits: list[Edit] = field(default_factory=list[Edit])
     losses: list[Loss] = field(default_factory=list[Loss])
     ids: IdMap = field(default_factory=IdMap)
+    fact: Callable[[str], Any] = field(init=False)
     _survey: Survey | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.fact = self.constraints.get  # passes ask often, and a method would cost a second call
 
     def fresh(self) -> Context:
         """Return a context for converting a part of the history, with the same settings but without edits, losses and
@@ -82,13 +86,6 @@ class Context:
         """Record as a loss that the target cannot mark a result as an error."""
         if result.origin is not None:
             self.lose("is_error", result.path, "the target cannot mark a tool result as an error", True)
-
-    def fact(self, name: str, member: str | None = None) -> Any:
-        """Return a constraint of the target, or a member of a constraint, or None if the target does not have it."""
-        found = self.constraints.get(name)
-        if member is None or found is None:
-            return found
-        return found.get(member)
 
     def facts(self, name: str) -> Mapping[str, Any]:
         """Return a constraint that is a mapping, or an empty mapping if the target does not have it."""

@@ -40,6 +40,7 @@ __all__ = ["convert", "tool_names"]
 _FORM: Final = "message_form"
 _POLICY: Final = HistoryPolicy()
 _DICTS: Final = {dict}
+_WHOLE: Final = (str, Response)  # a history that is not a list
 _CONTAINERS: Final = (list, dict, Mapping, Sequence, Response)
 
 
@@ -97,7 +98,8 @@ def convert(
     entry: Any = messages
     lone = not isinstance(entry, _CONTAINERS) and plain(entry) is not entry
     entry = [entry] if lone else entry
-    if isinstance(entry, Mapping) and any(map(is_absent, cast("Mapping[str, Any]", entry).values())):
+    whole = entry.__class__ is dict or isinstance(entry, Mapping)
+    if whole and any(map(is_absent, cast("Mapping[str, Any]", entry).values())):
         entry = {name: value for name, value in cast("Mapping[str, Any]", entry).items() if not is_absent(value)}
     try:
         return _grouped(entry, options, pending=lone)
@@ -145,11 +147,12 @@ def _grouped(messages: Any, options: _Options, *, pending: bool) -> Conversion:
 
 def _converted(messages: Any, options: _Options, *, pending: bool) -> Conversion:
     family = FAMILIES[options.target]
-    given = cast("Mapping[str, Any]", messages) if isinstance(messages, Mapping) else None
+    whole = messages.__class__ is dict or isinstance(messages, Mapping)
+    given = cast("Mapping[str, Any]", messages) if whole else None
     items, base = items_of(messages)
     source = options.source
     if source == "auto":
-        source_family = detect(() if isinstance(items, str | Response) else items, given, family)
+        source_family = detect(() if isinstance(items, _WHOLE) else items, given, family)
     else:
         source_family = FAMILIES[source]
     container = CONTAINERS[source_family]
@@ -242,7 +245,7 @@ def _snapshot(
     A conversion cannot be continued if the output for one turn depends on other turns.
     """
     counted = context.facts("reasoning").get("max_replayed") is not None
-    if isinstance(items, str | Response) or counted or context.family == "ai-sdk-ui":
+    if isinstance(items, _WHOLE) or counted or context.family == "ai-sdk-ui":
         return None
     options = (
         *(source, context.target, profile, context.policy, context.provider, context.model, context.tools),
@@ -312,8 +315,7 @@ def _constraints(family: str, constraints: Mapping[str, Any]) -> Mapping[str, An
     if "members" in facts:
         facts["members"] = {kind: frozenset(known) for kind, known in facts["members"].items()}
         facts["common_members"] = lists_common(facts["members"])
-    facts["passes"] = passes.plan(facts)
-    return facts
+    return facts | passes.derived(facts)
 
 
 def tool_names(tools: Any) -> dict[str, Any]:

@@ -13,14 +13,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "canonical",
+    "detail_of",
     "detected",
     "document_type",
     "is_concrete",
+    "resolution_of",
     "short_form",
     "standard_base64",
     "takes",
     "text_of",
     "url_ending",
+    "written_type",
 ]
 
 _ALIASES: Final = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png"}
@@ -48,6 +51,15 @@ _SHORT: Final = {
     "x-flac": "flac",
     "x-m4a": "m4a",
 }
+# Gemini's levels of detail: https://ai.google.dev/gemini-api/docs/media-resolution. Of OpenAI's levels, `original` has
+# the most tokens, and `auto` is the default, for which Gemini has no level.
+_RESOLUTIONS: Final = {
+    "low": "MEDIA_RESOLUTION_LOW",
+    "medium": "MEDIA_RESOLUTION_MEDIUM",
+    "high": "MEDIA_RESOLUTION_HIGH",
+    "original": "MEDIA_RESOLUTION_ULTRA_HIGH",
+}
+_DETAILS: Final = {level: detail for detail, level in _RESOLUTIONS.items()}
 _DOCUMENTS: Final = {
     "txt": "text/plain",
     "csv": "text/csv",
@@ -57,6 +69,21 @@ _DOCUMENTS: Final = {
     "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     "xls": "application/vnd.ms-excel",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+}
+_ENDINGS: Final = {
+    **_DOCUMENTS,
+    **dict.fromkeys(("jpg", "jpeg"), "image/jpeg"),
+    **{name: f"image/{name}" for name in ("png", "gif", "webp", "heic", "heif")},
+    **{name: f"video/{name}" for name in ("mp4", "webm", "mpeg")},
+    "mov": "video/quicktime",
+    "mp3": "audio/mpeg",
+    "wav": "audio/wav",
+    "flac": "audio/flac",
+    "ogg": "audio/ogg",
+    "htm": "text/html",
+    "json": "application/json",
+    "xml": "application/xml",
+    "pdf": "application/pdf",
 }
 _SHORT_VIDEO: Final = {  # `video/mpeg` is not MP3
     "quicktime": "mov",
@@ -99,6 +126,20 @@ def document_type(form: str) -> str:
     return _DOCUMENTS.get(form, f"application/{form}")
 
 
+def detail_of(resolution: str) -> str | None:
+    """Return the level of detail for a level of Gemini's `mediaResolution`, or None for another text.
+
+    >>> detail_of("MEDIA_RESOLUTION_ULTRA_HIGH")
+    'original'
+    """
+    return _DETAILS.get(resolution)
+
+
+def resolution_of(detail: str) -> str | None:
+    """Return the level of Gemini's `mediaResolution` for a level of detail, or None if it is the default or unknown."""
+    return _RESOLUTIONS.get(detail)
+
+
 def standard_base64(data: str) -> str:
     """Return base64 data in the standard alphabet. Pydantic, and therefore google-genai, uses the URL-safe alphabet."""
     return data.translate(_STANDARD) if "-" in data or "_" in data else data
@@ -127,6 +168,14 @@ def url_ending(url: str) -> str:
     """
     name = url.partition("#")[0].partition("?")[0].rpartition("/")[2]
     return name.rpartition(".")[2].lower() if "." in name else ""
+
+
+def written_type(part: Media, default: str) -> str:
+    """Return the media type of a part, otherwise the type that the ending of its URL names, otherwise the default."""
+    if part.media_type or not part.url:
+        return part.media_type or default
+    found = _ENDINGS.get(url_ending(part.url))
+    return found if found and (part.kind == "file" or found.startswith(part.kind)) else default
 
 
 def detected(data: str) -> str | None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CACHE_POINT",
+    "CONTENT_PARTS",
     "EMPTY",
     "MISSING",
     "ApprovalRequest",
@@ -177,7 +178,10 @@ class Text(_Part):
 
 @_part
 class Media(_Part):
-    """An image, audio clip, video or file, given as base64 data, a URL, or a provider's file id."""
+    """An image, audio clip, video or file, given as base64 data, a URL, or a provider's file id.
+
+    `detail`: how many tokens the model spends on it, in OpenAI's words. `medium` is a level that only Gemini has.
+    """
 
     kind: Literal["image", "audio", "video", "file"] = "file"
     media_type: str | None = None
@@ -278,6 +282,8 @@ class Opaque(_Part):
     dialect: str = ""
 
 
+# The kinds of parts that a result may contain. A tuple, because Python builds a union anew each time it is evaluated.
+CONTENT_PARTS: Final = (Text, Media, Opaque)
 Part: TypeAlias = Text | Media | Reasoning | Call | Result | ApprovalRequest | ApprovalResponse | Opaque
 _P = TypeVar("_P", bound=_Part)
 

@@ -27,6 +27,11 @@ __all__ = ["STORED", "items_of", "payload_of", "plain_items"]
 
 _NAMES: Final = ("messages", "input", "contents")
 _MODEL: Final = {"bedrock-converse": "modelId", "ai-sdk-ui": None}  # the member with the model's name, if not `model`
+# Tuples, because Python builds a union anew each time it is evaluated.
+_LISTED: Final = (Sequence, Response)
+_LISTS: Final = (list, tuple)
+_BYTES: Final = (bytes, bytearray)
+_TEXTS: Final = (str, *_BYTES)
 _NO_THINKING: Final = (
     "the current tool turn, or the beginning of the response, has no thinking block of this provider, and the API "
     "requires one while thinking is enabled"
@@ -43,7 +48,7 @@ def items_of(messages: Any) -> tuple[Sequence[Any] | str | Response, Path]:
     """
     if isinstance(messages, Response):
         return messages, ()
-    if isinstance(messages, Mapping):
+    if messages.__class__ is dict or isinstance(messages, Mapping):
         entry = cast("Mapping[str, Any]", messages)
         for name in _NAMES:
             if name in entry:
@@ -52,7 +57,7 @@ def items_of(messages: Any) -> tuple[Sequence[Any] | str | Response, Path]:
                     raise UsageError(f"{name!r} must be a list")
                 return found, (name,)
         raise UsageError("the mapping has no member messages, input or contents")
-    if isinstance(messages, str | bytes | bytearray) or not isinstance(messages, Sequence):
+    if isinstance(messages, _TEXTS) or not isinstance(messages, Sequence):
         raise UsageError("messages must be a list, a mapping with a list in messages, input or contents, or a Response")
     return cast("Sequence[Any]", messages), ()  # type: ignore[redundant-cast]
 
@@ -101,7 +106,9 @@ def _plain_list(items: Any, base: tuple[str, ...], moved: Moved) -> Any:
 
 
 def _is_listed(value: object) -> TypeGuard[Sequence[Any] | Response]:
-    return isinstance(value, Sequence | Response) and not isinstance(value, bytes | bytearray)
+    if value.__class__ is list:  # nearly always true, and much faster than asking an abstract class
+        return True
+    return isinstance(value, _LISTED) and not isinstance(value, _BYTES)
 
 
 def payload_of(
@@ -213,4 +220,4 @@ def _common(source: str, target: str) -> frozenset[str]:
 
 def _same(old: Any, new: Sequence[Any]) -> bool:
     """Return whether both lists contain the same objects, in which case the old list can be reused."""
-    return isinstance(old, list | tuple) and len(old) == len(new) and all(map(is_, old, new))  # pyright: ignore[reportUnknownArgumentType]
+    return isinstance(old, _LISTS) and len(old) == len(new) and all(map(is_, old, new))  # pyright: ignore[reportUnknownArgumentType]

@@ -155,6 +155,7 @@ def names() -> tuple[str, ...]:
     return tuple([f"{entry['name']}@{entry['date']}" for entry in _entries()])
 
 
+@cache
 def target_name(name: str, argument: Literal["source", "target"] = "target") -> str:
     """Return the API, one of `TARGETS`, to which a name or alias refers.
 
@@ -210,6 +211,7 @@ def load(name: str, target: str | None = None) -> Profile:
     )
 
 
+@cache
 def default(target: str) -> Profile:
     """Return the default profile for a target, used if no gateway is given.
 

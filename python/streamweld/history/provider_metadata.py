@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
-__all__ = ["ProviderMetadata", "cache_mark", "options_beside", "read_metadata", "text_signature", "write_metadata"]
+__all__ = [
+    "ProviderMetadata",
+    "cache_mark",
+    "image_detail",
+    "options_beside",
+    "read_metadata",
+    "text_signature",
+    "write_detail",
+    "write_metadata",
+]
 
 
 class ProviderMetadata(NamedTuple):
@@ -26,6 +35,8 @@ _MARKS: Final = (
     ("openrouter", "cacheControl"),
     ("bedrock", "cachePoint"),
 )
+# The provider and the option that hold an image's level of detail: https://ai-sdk.dev/providers/ai-sdk-providers/openai
+_DETAIL: Final = ("openai", "imageDetail")
 _NOTHING: Final = ProviderMetadata(None, None, None, None)
 
 
@@ -103,6 +114,29 @@ def cache_mark(given: Any) -> tuple[Mapping[str, Any], Mapping[str, Any], tuple[
         rest = {**others, issuer: own} if own else others
         return {**cast("Mapping[str, Any]", mark), "type": "ephemeral"}, rest, (issuer, name)
     return None
+
+
+def image_detail(given: Any) -> tuple[str, Mapping[str, Any]] | None:
+    """Return an image's level of detail, or None, and the options of the part without it.
+
+    >>> image_detail({"openai": {"imageDetail": "low"}, "x": {"y": 1}})
+    ('low', {'x': {'y': 1}})
+    """
+    issuer, name = _DETAIL
+    options: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+    sent = cast("Any", options.get(issuer))
+    level = _word(cast("Mapping[str, Any]", sent), name) if isinstance(sent, Mapping) else None
+    if level is None:
+        return None
+    own = {key: value for key, value in cast("Mapping[str, Any]", sent).items() if key != name}
+    others = {key: value for key, value in options.items() if key != issuer}
+    return level, {**others, issuer: own} if own else others
+
+
+def write_detail(detail: str | None) -> dict[str, Any]:
+    """Return the options for an image with this level of detail. The default, `auto`, needs no option."""
+    issuer, name = _DETAIL
+    return {} if detail in (None, "auto") else {issuer: {name: detail}}
 
 
 def _word(sent: Mapping[str, Any], name: str) -> str | None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.chat_members import COMMON
 from streamweld.history.model import (
-    EMPTY,
     MISSING,
     ApprovalRequest,
     ApprovalResponse,
@@ -113,11 +112,10 @@ class Survey:
                 has_more = False
                 if origin.extra is not COMMON:
                     common = False
-                    if origin.extra is not EMPTY and origin.extra:
+                    if origin.extra:
                         bare, has_more = False, True
                 seen = origin
-            if has_more and (origin is not None or (parts and parts[0].origin is seen)):
-                beyond.append(turn)
+            is_beyond = has_more and (origin is not None or (bool(parts) and parts[0].origin is seen))
             for part in parts:
                 origin = part.origin
                 if origin is not seen and origin is not None:
@@ -127,28 +125,12 @@ class Survey:
                     has_more = False
                     if origin.extra is not COMMON:
                         common = False
-                        if origin.extra is not EMPTY and origin.extra:
-                            bare, has_more = False, True
-                            if not beyond or beyond[-1] is not turn:
-                                beyond.append(turn)
+                        if origin.extra:
+                            bare, has_more, is_beyond = False, True, True
                     seen = origin
-                if part.extra is not EMPTY and part.extra:
-                    bare = False
-                    if not beyond or beyond[-1] is not turn:
-                        beyond.append(turn)
-                if type(part) is Call:
-                    calls.append(part)
-                    text = part.arguments
-                    if text is None:
-                        values.append(part.input)
-                    elif not text.isascii():
-                        ascii_only = False
-                    if new_call_ids is None:
-                        new_call_ids = [part.call_id]
-                    else:
-                        new_call_ids.append(part.call_id)
-                    continue
-                if new_call_ids is not None:
+                if part.extra:
+                    bare, is_beyond = False, True
+                if new_call_ids is not None and type(part) is not Call:
                     trailing = False
                 if type(part) is Text:
                     text = part.text
@@ -158,6 +140,17 @@ class Survey:
                         ascii_only = False
                     if part.signature is not None:
                         signed_texts = True
+                elif type(part) is Call:
+                    calls.append(part)
+                    arguments = part.arguments
+                    if arguments is None:
+                        values.append(part.input)
+                    elif not arguments.isascii():
+                        ascii_only = False
+                    if new_call_ids is None:
+                        new_call_ids = [part.call_id]
+                    else:
+                        new_call_ids.append(part.call_id)
                 elif type(part) is Result:
                     results.append(part)
                     if answers is None:
@@ -174,10 +167,8 @@ class Survey:
                         else:
                             plain = ascii_only = False
                             opaque = opaque or type(inner) is Opaque
-                        if inner.extra is not EMPTY and inner.extra:
-                            bare = False
-                            if not beyond or beyond[-1] is not turn:
-                                beyond.append(turn)
+                        if inner.extra:
+                            bare, is_beyond = False, True
                         if inner.origin is not None:
                             dialects.add(inner.origin.dialect)
                     if part.value is MISSING:
@@ -192,10 +183,10 @@ class Survey:
                 else:
                     plain = ascii_only = False
                     if type(part) is Opaque:
-                        opaque = True
-                        if not beyond or beyond[-1] is not turn:
-                            beyond.append(turn)
+                        opaque = is_beyond = True
                     approvals = approvals or type(part) is ApprovalRequest or type(part) is ApprovalResponse
+            if is_beyond:
+                beyond.append(turn)
             if answers != call_ids or (answers is not None and (role != "tool" or len(answers) != len(parts))):
                 paired = False
             if new_call_ids is not None and role != "assistant":
@@ -214,7 +205,7 @@ class Survey:
 
         The other list must have the same properties, except that reasoning and extra members may have been removed. In
         that case, `reasoned`, `plain`, `ascii`, `trailing`, `bare`, `common` and `dialects` may be out of date, which
-        can only cause passes to examine more parts than necessary.
+        can only cause passes to examine more parts than necessary. `beyond` keeps the turns of the examined list.
 
         `calls`, `results`: the calls and results in the other list, if they are different objects.
         """

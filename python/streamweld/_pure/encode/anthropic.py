@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamweld._json import loads_raw
+from streamweld._pure.encode.common.citations import read_citation
 from streamweld._pure.encode.common.encode_context import arguments_of
 from streamweld._pure.encode.common.extra_members import joined, size, writable
 from streamweld._pure.encode.common.provider_metadata import is_genuine
@@ -57,6 +58,7 @@ class Anthropic(SequentialAnswer):
     corrects = False  # `content_block_stop` has no content
     runs_calls = False  # Anthropic's server tools have their own block types
     side_by_side = False  # official clients track one open block, and a stop event ends the latest one
+    cites_in_text = True
     writes_unmodelled = True
 
     def __init__(self, context: EncodeContext) -> None:
@@ -165,8 +167,14 @@ class Anthropic(SequentialAnswer):
             block.metadata_written = True
             self._delta(block.part, members(type='"signature_delta"', signature=quoted(done.signature)))
         elif isinstance(done, TextDone) and self.context.passed.own:
-            for citation in done.annotations[block.cited :]:
-                self._cite(block.part, compact_json(citation))
+            for annotation in done.annotations[block.cited :]:
+                self._cite(block.part, compact_json(annotation))
+        elif isinstance(done, TextDone):
+            for annotation in done.annotations:
+                citation = read_citation(annotation)
+                if citation is not None:
+                    block.cited += 1
+                    self._cite(block.part, _page(citation.url, citation.title, citation.content))
         self._stop(block.part)
 
     def _is_signed(self, block: Block, done: ReasoningDone) -> bool:
@@ -199,7 +207,7 @@ class Anthropic(SequentialAnswer):
                 losses.metadata(done)
         elif done is not None:
             losses.metadata(done)
-        if isinstance(done, TextDone) and done.annotations and not self.context.passed.own:
+        if isinstance(done, TextDone) and block.cited < len(done.annotations) and not self.context.passed.own:
             losses.note("sources")
 
     def needs_empty_block(self, block: Block) -> bool:
@@ -284,6 +292,13 @@ class Anthropic(SequentialAnswer):
             self.context.losses.note("files")
         elif not self.context.passed.own:
             self.context.losses.note("server_tool")
+
+    def cite(self, page: Source, block: Block | None) -> None:
+        if page.url is None or block is None:
+            self.context.losses.note("sources")  # a block of text cannot be empty, so none is opened for a citation
+        else:
+            self.context.losses.metadata(page)
+            self._cite(block.part, _page(page.url, page.title, ""))
 
     # Content that no streamweld event represents
 
@@ -377,6 +392,20 @@ class Anthropic(SequentialAnswer):
         have yet.
         """
         return {name: raw for name, raw in self._members.pop(of, {}).items() if name not in written}
+
+
+def _page(url: str, title: str | None, content: str) -> str:
+    """Return the citation of a page.
+
+    `encrypted_index` is empty, because only Anthropic can create it.
+    """
+    return members(
+        type='"web_search_result_location"',
+        cited_text=quoted(content),
+        url=quoted(url),
+        title=quoted(title) if title else "null",
+        encrypted_index='""',
+    )
 
 
 def _number(count: int | None) -> str | None:

@@ -14,6 +14,7 @@ from streamweld._pure.encode.common.finish import Ending, ending_fault, fault_of
 from streamweld._pure.encode.common.held_calls import HeldCalls, holds
 from streamweld._pure.encode.common.id_mint import IdMint
 from streamweld._pure.encode.common.tool_ids import ToolIds
+from streamweld._pure.encode.transcript import Transcripts
 from streamweld._pure.pipeline.parser import Parser
 from streamweld._pure.sse.frame import as_bytes
 from streamweld.errors import StreamError, UpstreamError, UsageError
@@ -49,6 +50,7 @@ class Converter:
         "_target",
         "_taken",
         "_tool_ids",
+        "_transcripts",
         "_unread",
         "error",
     )
@@ -77,6 +79,7 @@ class Converter:
         self._tool_ids = None if form is None else ToolIds(self._context.mint, *form)
         self._encoder = load_encoder(target)(self._context)
         self._carriers = Carriers(target) if target in CARRYING else None
+        self._transcripts = Transcripts()
         # The held calls, or None if servers of the source's dialect run only calls that are marked as run by the
         # provider. Before the dialect is detected, nothing is held.
         self._held = HeldCalls(config["tools"]) if source == "auto" or holds(source) else None
@@ -249,11 +252,15 @@ class Converter:
             out.refusal = out.fault("LifecycleError", "lifecycle")
 
     def _encode(self, event: Event) -> None:
-        """Pass an event to the encoder, and replace data that only one provider can use with a carrier."""
+        """Pass an event to the encoder, after adding the transcript of Chat audio, and replacing data that only one
+        provider can use with a carrier.
+        """
         context, carriers = self._context, self._carriers
-        carried = carriers.carried(context.source or "", event) if carriers is not None and context.carries else None
-        for one in carried or (event,):
-            self._encoder.event(one)
+        for written in self._transcripts.written(event) if context.source == "chat" else (event,):
+            carries = carriers is not None and context.carries
+            carried = carriers.carried(context.source or "", written) if carriers is not None and carries else None
+            for one in carried or (written,):
+                self._encoder.event(one)
 
     def _refuse_same(self) -> None:
         if self._parser.dialect == self._target:

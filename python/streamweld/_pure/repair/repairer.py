@@ -661,7 +661,9 @@ class Repairer:
             sent = content.index if isinstance(content, BlockOpened | SentItem | SentPart) else None
             if self._parser.out.unopened:
                 self._write_opening(None)
-            if sent is not None:
+            if isinstance(content, SentPart):
+                passed.at, passed.sub, passed.item_id = content.index, content.sub, content.item_id
+            elif sent is not None:
                 passed.at = sent
             passed.index = sent if is_kept else None
             passed.moved = False

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from streamweld._messages import hinted
 from streamweld.errors import UsageError
 from streamweld.history.check import ai_sdk, anthropic, bedrock, chat, gemini, responses
+from streamweld.history.check.client_calls import check_client_calls
 from streamweld.history.check.content import check_content
 from streamweld.history.check.ids import check_ids
 from streamweld.history.check.order import check_order
@@ -98,6 +99,7 @@ def check(
     view = read(cast("Sequence[Any]", items), base, payload, report)
     check_order(view, report)
     check_pairs(view, report, _tools(tools, payload))
+    check_client_calls(view, report)
     check_ids(view, report)
     check_reasoning(view, report)
     check_content(view, report)

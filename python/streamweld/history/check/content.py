@@ -118,9 +118,18 @@ def _medium(block: Block, report: Report) -> None:
     nameless = block.kind == "file" and file.get("file_data") and not file.get("filename")
     if nameless and report.fact("file_names") == "required":
         report.add("document_name", block.path, "", "file_names")
-    details = report.fact("image_details")
-    if details is not None and raw.get("detail") is not None and raw["detail"] not in details:
-        report.add("content_kind", block.path, f"the level of detail {raw['detail']}", "image_details")
+    details, level = report.fact("image_details"), _detail(raw)
+    if details is not None and level is not None and level not in details:
+        report.add("content_kind", block.path, f"the level of detail {level}", "image_details")
+
+
+def _detail(raw: Json) -> Any:
+    """Return the level of detail: a member of the block or of its `image_url`, or an option of the AI SDK."""
+    for holder in (raw, as_json(raw.get("image_url")) or {}):
+        if holder.get("detail") is not None:
+            return holder["detail"]
+    options = as_json(raw.get("providerOptions")) or as_json(raw.get("providerMetadata")) or {}
+    return (as_json(options.get("openai")) or {}).get("imageDetail")
 
 
 def _url(raw: Json) -> str | None:

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from streamweld.history.check.report import Report
     from streamweld.history.check.view import Block, Message, View
 
-__all__ = ["check_ids", "conforms"]
+__all__ = ["check_call_id", "check_ids", "conforms"]
+
+# The id of these items belongs to another item or, for the output of a local shell, is the id of the call.
+_OTHER_IDS = frozenset({"item_reference", "local_shell_call_output"})
 
 
 @cache
@@ -29,7 +32,7 @@ def check_ids(view: View, report: Report) -> None:
             pending = set()
         for message in turn:
             for block in message.of("call"):
-                _call_id(block, facts, report)
+                check_call_id(block, block.id, facts, report)
                 if facts.get("unique") and block.id is not None:
                     if block.id in pending:
                         report.add("call_id_repeated", block.path, block.id, "tool_id")
@@ -39,12 +42,12 @@ def check_ids(view: View, report: Report) -> None:
     for message in view.messages:
         for block in message.of("result"):
             if block.id not in called:  # for other results, the violation is reported at the call
-                _call_id(block, facts, report)
+                check_call_id(block, block.id, facts, report)
     _item_ids(view.messages, report)
 
 
-def _call_id(block: Block, facts: Mapping[str, Any], report: Report) -> None:
-    call_id = block.id
+def check_call_id(block: Block, call_id: str | None, facts: Mapping[str, Any], report: Report) -> None:
+    """Report an id of a call that is missing, too long, or in a form that the target does not accept."""
     if call_id is None:
         if not facts.get("optional") and facts.get("min"):
             report.add("call_id_invalid", block.path, "the id is missing", "tool_id")
@@ -90,7 +93,7 @@ def _item_ids(messages: list[Message], report: Report) -> None:
     seen: set[str] = set()
     for message in messages:
         item_id: Any = message.raw.get("id")
-        if message.item == "item_reference" or item_id is None:
+        if message.item in _OTHER_IDS or item_id is None:
             continue
         path = (*message.path, "id")
         word = item_id if isinstance(item_id, str) else ""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from streamweld.history.context import Context
     from streamweld.history.model import Turn
 
-__all__ = ["ORDER", "plan", "run"]
+__all__ = ["ORDER", "derived", "plan", "run"]
 
 _Run: TypeAlias = "Callable[[list[Turn], Context], list[Turn]]"
 
@@ -94,6 +94,15 @@ def plan(constraints: Mapping[str, Any]) -> tuple[tuple[_Run, str | None], ...]:
     return tuple([(one, needs) for one, needs, applies in ORDER if applies is None or applies(constraints)])
 
 
+def derived(constraints: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the passes derive from a target's constraints, which is computed only once for each profile."""
+    return {
+        "passes": plan(constraints),
+        "id_form": ids.required_form(constraints),
+        "name_form": names.required_form(constraints),
+    }
+
+
 def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Run the target's passes (`plan`), and return turns that the target accepts."""
     found = context.survey(turns)
@@ -102,9 +111,13 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         if needs is not None and not getattr(found, needs):
             continue
         made = one(turns, context)
-        # A pass may return a new list of the same turns. In that case, the old list is kept, because its survey is
-        # still valid.
-        if made is not turns and not (len(made) == len(turns) and all(map(is_, made, turns))):
+        if made is turns:
+            continue
+        # A pass may return a new list of the same turns, and hand the survey on to that list. In that case, the old
+        # list is kept, and its survey is still valid.
+        if len(made) == len(turns) and all(map(is_, made, turns)):
+            found.adopt(turns)
+        else:
             turns = made
             found = context.survey(turns)
     return turns

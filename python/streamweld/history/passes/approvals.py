@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
+_APPROVALS: Final = (ApprovalRequest, ApprovalResponse)
 _NO_APPROVALS: Final = "the target cannot represent approvals of tool calls"
 
 
@@ -47,7 +48,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
                 calls.add(part.call_id)
             elif isinstance(part, Opaque):
                 calls.add(str(members_of(part.raw).get("toolCallId")))
-            elif isinstance(part, ApprovalRequest | ApprovalResponse):
+            elif isinstance(part, _APPROVALS):
                 if not keeps:
                     if id(part.raw) not in lost:
                         lost.add(id(part.raw))

@@ -39,6 +39,7 @@ _CONTROL: Final = SharedMember("cache_control")
 _NAME: Final = str(_CONTROL)
 _NAMES: Final = frozenset({_NAME})
 _OPTIONS: Final = "providerOptions"  # a member of AI SDK parts
+_PAIRED: Final = (Call, Result)
 _HOLDERS: Final = frozenset({_NAME, _OPTIONS})
 _KINDS: Final[Mapping[type, str]] = {Text: "text", Call: "call", Result: "tool"}
 
@@ -60,8 +61,11 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     found = context.survey(turns)
     if not found.beyond or found.dialects == {context.family}:
         return turns
+    marked = [turn for turn in found.beyond if any(map(_is_marked, turn.parts))]
+    if not marked:
+        return turns
     marks = _Marks(context)
-    made = marks.turns(turns, found.beyond)
+    made = marks.turns(turns, marked)
     if marks.kept:
         found.adopt(made, marks.swapped(found.calls), marks.swapped(found.results))
     return made
@@ -87,17 +91,14 @@ class _Marks:
             return parts
         return [cast("_P", self.new.get(id(part), part)) for part in parts]
 
-    def turns(self, turns: list[Turn], beyond: list[Turn]) -> list[Turn]:
-        """Return the turns. Only the turns in `beyond` can have marks."""
+    def turns(self, turns: list[Turn], marked: list[Turn]) -> list[Turn]:
+        """Return the turns. Only the turns in `marked` have marks."""
         out: list[Turn] = []
         done = 0
-        for turn in beyond:
+        for turn in marked:
             at = turns.index(turn, done)  # a turn equals only itself
             out += turns[done:at]
             done = at + 1
-            if not any(map(_is_marked, turn.parts)):
-                out.append(turn)
-                continue
             parts = [self._of_part(part) for part in turn.parts]
             self._of_messages(parts)
             self._note(turn.parts, parts)
@@ -110,7 +111,7 @@ class _Marks:
 
     def _note(self, parts: Sequence[Part], made: list[Part]) -> None:
         for part, new in zip(parts, made, strict=True):
-            if new is not part and isinstance(part, Call | Result):
+            if new is not part and isinstance(part, _PAIRED):
                 self.new[id(part)] = new
 
     def _of_part(self, part: Part) -> Part:
@@ -183,11 +184,13 @@ class _Marks:
 
 def _is_marked(part: Part) -> bool:
     """Return whether the part or its message may have a mark. This quick test rejects most parts."""
-    if part.extra or type(part) is Opaque:
+    if part.extra and not _HOLDERS.isdisjoint(part.extra):
         return True
     if part.origin is not None and part.origin.extra and not _HOLDERS.isdisjoint(part.origin.extra):
         return True
-    return type(part) is Result and any(inner.extra for inner in part.parts)
+    if type(part) is Result:
+        return any(inner.extra for inner in part.parts)
+    return type(part) is Opaque and CACHE_POINT in members_of(part.raw)
 
 
 def _is_foreign(part: Part, family: str) -> bool:

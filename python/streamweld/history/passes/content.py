@@ -24,6 +24,7 @@ from streamweld.history.media_types import (
     url_ending,
 )
 from streamweld.history.model import (
+    CONTENT_PARTS,
     MISSING,
     Call,
     Media,
@@ -96,7 +97,7 @@ def _of_turn(turn: Turn, context: Context) -> Turn | None:
         members_sent: Part | None = part
         if isinstance(part, Result):
             members_sent = _of_result(part, context)
-        elif isinstance(part, Text | Media | Opaque):
+        elif isinstance(part, CONTENT_PARTS):
             members_sent = _content(part, kinds, drop_empty, drop_blank, context)
         altered = altered or members_sent is not part
         if members_sent is not None:
@@ -345,10 +346,11 @@ def _of_result(result: Result, context: Context) -> Result:
             continue  # a result without content has the same meaning
         members_sent = _content(part, kinds, drop_empty, drop_blank, context)
         altered = altered or members_sent is not part
-        if isinstance(members_sent, Text | Media | Opaque):
+        if isinstance(members_sent, CONTENT_PARTS):
             inner.append(members_sent)
-    fill = context.fact("result_empty", "text")
-    if context.fact("result_empty", "only") == "list" and members_of(result.raw).get("content") != []:
+    empty = context.facts("result_empty")
+    fill = empty.get("text")
+    if empty.get("only") == "list" and members_of(result.raw).get("content") != []:
         fill = None
     if fill and not inner and (result.value is MISSING or result.value == ""):
         context.edit("result_empty", result.path, "added a text part to an empty result")

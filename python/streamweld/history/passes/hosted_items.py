@@ -14,10 +14,12 @@ reject a call without a result, so a placeholder result is added for them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from operator import is_
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from streamweld._spec import DIALECTS
+from streamweld.history.ids import form_of
 from streamweld.history.model import (
     EMPTY,
     MISSING,
@@ -47,20 +49,28 @@ __all__ = ["run"]
 
 _RESPONSES: Final = "responses"
 _ANY: Final = "*"
-# For each type of call that the client runs: the name of the function, and the members that hold its arguments.
-_CALLS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
-    "shell_call": ("shell", ("action",)),
-    "local_shell_call": ("local_shell", ("action",)),
-    "apply_patch_call": ("apply_patch", ("operation",)),
-    "computer_call": ("computer", ("action", "actions")),
-    "tool_search_call": ("tool_search", ("arguments",)),
+
+
+class _Tool(NamedTuple):
+    """A built-in tool that the client runs.
+
+    `name`: the name of the function that replaces it. `members`: the members that contain the arguments of a call, in
+    the order of preference. `output`: the type of the items with the outputs.
+    """
+
+    name: str
+    members: tuple[str, ...]
+    output: str
+
+
+_CALLS: Final[Mapping[str, _Tool]] = {
+    "shell_call": _Tool("shell", ("action",), "shell_call_output"),
+    "local_shell_call": _Tool("local_shell", ("action",), "local_shell_call_output"),
+    "apply_patch_call": _Tool("apply_patch", ("operation",), "apply_patch_call_output"),
+    "computer_call": _Tool("computer", ("action", "actions"), "computer_call_output"),
+    "tool_search_call": _Tool("tool_search", ("arguments",), "tool_search_output"),
 }
-_OUTPUTS: Final = frozenset(
-    {
-        *("shell_call_output", "local_shell_call_output", "apply_patch_call_output", "computer_call_output"),
-        "tool_search_output",
-    }
-)
+_OUTPUTS: Final = frozenset(tool.output for tool in _CALLS.values())
 # Items that contain nothing for the model, and items that can be resolved only by the server that stores them.
 _UNREADABLE: Final = frozenset(
     {
@@ -125,6 +135,7 @@ def _with_output_ids(turns: list[Turn], context: Context) -> list[Turn]:
     types to validate requests. Some clients put the call id into `call_id`, or send the item id of the call instead.
     Codex sends a `function_call_output` (codex-rs, ResponseItem::LocalShellCall).
     """
+    functions = {call.call_id for call in context.survey(turns).calls}
     calls: dict[str, str] = {}  # call id or item id -> call id
     called: set[str] = set()
     out: list[Turn] = []
@@ -134,7 +145,8 @@ def _with_output_ids(turns: list[Turn], context: Context) -> list[Turn]:
             raw = members_of(part.raw) if isinstance(part, Opaque) and part.dialect == _RESPONSES else EMPTY
             if raw.get("type") == "local_shell_call" and isinstance(raw.get("call_id"), str):
                 calls[raw["call_id"]] = raw["call_id"]
-                called.add(raw["call_id"])
+                if raw["call_id"] not in functions:  # otherwise, the output may be that of the function
+                    called.add(raw["call_id"])
                 if isinstance(raw.get("id"), str):
                     calls.setdefault(raw["id"], raw["call_id"])
             elif isinstance(part, Opaque) and raw.get("type") == "local_shell_call_output":
@@ -173,17 +185,15 @@ def _item(call: Part) -> Opaque:
 
 
 def _unpaired(turns: list[Turn], context: Context) -> set[int]:
-    """Return the `id()` of every client call without an output, and of every output without a call.
+    """Return the `id()` of every item of a client call that is not in a pair: one call, then its output.
 
-    The pass `pairing` can complete them only if they are function calls and results. Codex completes them as well
-    (codex-rs, core/src/context_manager/normalize.rs).
+    Items with an id that the target rejects are returned as well. The passes `pairing` and `ids` can repair only
+    function calls and results, so all items with such an id are converted. Codex completes the calls of its own tools
+    as well (codex-rs, core/src/context_manager/normalize.rs).
     """
     if context.family != _RESPONSES:  # they are replaced in any case
         return set()
-    results = context.facts("results")
-    called: dict[str, list[Opaque]] = {}
-    answered: dict[str, list[Opaque]] = {}
-    plain = {part.call_id for turn in turns for part in turn.parts if isinstance(part, Result)}
+    pairs: dict[str, _Items] = {}
     for turn in turns:
         for part in turn.parts:
             if not isinstance(part, Opaque) or part.dialect != _RESPONSES:
@@ -191,15 +201,51 @@ def _unpaired(turns: list[Turn], context: Context) -> set[int]:
             fields = members_of(part.raw)
             if part.kind == "item_reference":  # the server may store the other half of a pair
                 return set()
-            if (call_id := _call_id(part.kind, fields)) and fields.get("execution") != "server":
-                found = called if part.kind in _CALLS else answered if part.kind in _OUTPUTS else {}
-                found.setdefault(call_id, []).append(part)
-    lone: list[Opaque] = []
-    if results.get("required") and not context.pending:
-        lone += [part for name, parts in called.items() if name not in answered and name not in plain for part in parts]
-    if results.get("matched") and not context.chained:
-        lone += [part for name, parts in answered.items() if name not in called for part in parts]
-    return {id(part) for part in lone}
+            call_id = _call_id(part.kind, fields)
+            if call_id and fields.get("execution") != "server" and (part.kind in _CALLS or part.kind in _OUTPUTS):
+                pairs.setdefault(call_id, _Items()).add(part)
+    results = context.facts("results")
+    unanswered = bool(results.get("required")) and not context.pending
+    unasked = bool(results.get("matched")) and not context.chained
+    twice = context.facts("tool_id").get("unique") == "request"
+    form = form_of(context.facts("tool_id"))
+    return {
+        id(part)
+        for call_id, items in pairs.items()
+        if not form.fits(call_id) or items.is_broken(unanswered=unanswered, unasked=unasked, twice=twice)
+        for part in items.parts
+    }
+
+
+@dataclass(slots=True, eq=False)
+class _Items:
+    """The calls and outputs with one id. The counts are keyed by the type of the output.
+
+    `waiting`: calls that have no output yet. `spare`: outputs that follow no waiting call.
+    """
+
+    parts: list[Opaque] = field(default_factory=list[Opaque])
+    calls: dict[str, int] = field(default_factory=dict[str, int])
+    waiting: dict[str, int] = field(default_factory=dict[str, int])
+    spare: dict[str, int] = field(default_factory=dict[str, int])
+
+    def add(self, part: Opaque) -> None:
+        self.parts.append(part)
+        output = _CALLS[part.kind].output if part.kind in _CALLS else part.kind
+        if part.kind in _CALLS:
+            self.calls[output] = self.calls.get(output, 0) + 1
+            self.waiting[output] = self.waiting.get(output, 0) + 1
+        elif self.waiting.get(output):
+            self.waiting[output] -= 1
+        else:
+            self.spare[output] = self.spare.get(output, 0) + 1
+
+    def is_broken(self, *, unanswered: bool, unasked: bool, twice: bool) -> bool:
+        """Return whether the target rejects the items: calls without an output, and so on."""
+        if (unanswered and any(self.waiting.values())) or (twice and any(count > 1 for count in self.calls.values())):
+            return True
+        # A spare output precedes its call, repeats another output, or has no call at all.
+        return any(output in self.calls or unasked for output in self.spare)
 
 
 def _converted(
@@ -259,12 +305,12 @@ def _call_id(kind: str, members_sent: Mapping[str, Any]) -> str:
 
 
 def _call(part: Opaque, members_sent: Mapping[str, Any]) -> Call:
-    name, members = _CALLS[part.kind]
-    value: Any = next((members_sent[member] for member in members if members_sent.get(member) is not None), {})
+    tool = _CALLS[part.kind]
+    value: Any = next((members_sent[member] for member in tool.members if members_sent.get(member) is not None), {})
     if isinstance(value, list):  # a computer call with several actions
         value = {"actions": value}
     call_id = _call_id(part.kind, members_sent)
-    return Call(part.origin, part.at, part.path, part.raw, EMPTY, True, call_id, name, json_text(value, part.path))
+    return Call(part.origin, part.at, part.path, part.raw, EMPTY, True, call_id, tool.name, json_text(value, part.path))
 
 
 def _result(part: Opaque, members_sent: Mapping[str, Any]) -> Result:

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._pure.encode.common.tool_ids import PREFIX
 from streamweld.history.chat_reasoning import signature_member
 from streamweld.history.ids import IdForm, Minter, form_of
 from streamweld.history.media_types import standard_base64
-from streamweld.history.model import ApprovalRequest, Call, Result, arguments_text, changed, decoded, with_parts
+from streamweld.history.model import EMPTY, ApprovalRequest, Call, Result, arguments_text, changed, decoded, with_parts
 from streamweld.history.open_calls import OpenCalls
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamweld.history.context import Context
     from streamweld.history.model import Part, Turn
 
-__all__ = ["run"]
+__all__ = ["required_form", "run"]
 
+_HOLDERS: Final = (Call, Result, ApprovalRequest)  # parts with the id of a call
 _MARK: Final = "__thought__"
 # LiteLLM appends Gemini's thought signature to a call id: https://github.com/BerriAI/litellm/issues/16895
 _CARRIED: Final = re.compile(rf"(.+?){_MARK}([A-Za-z0-9+/_-]+=*)", re.DOTALL)
 _SIGNED_CALLS: Final = frozenset({"gemini", "ai-sdk-model", "ai-sdk-ui"})  # dialects that can sign a call
+
+
+def required_form(constraints: Mapping[str, Any]) -> IdForm:
+    """Return the form of an id that a target with these constraints requires. It depends only on the constraints."""
+    fact: Mapping[str, Any] = constraints.get("tool_id") or EMPTY
+    return IdForm() if fact.get("keep") else form_of(fact)  # kept ids may have any form but must not be empty
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
@@ -31,7 +40,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     If several calls have the same id, the first one keeps the id if possible.
     """
     fact = context.facts("tool_id")
-    form = IdForm() if fact.get("keep") else form_of(fact)  # kept ids may have any form but must not be empty
+    form: IdForm = context.constraints["id_form"]
     found = context.survey(turns)
     if found.paired:
         given = [call.call_id for call in found.calls]
@@ -41,7 +50,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
             return turns
     unique = None if fact.get("keep") else fact.get("unique")
     minter = Minter(form, frozenset([call.call_id for call in found.calls if form.fits(call.call_id)]))
-    open_calls = OpenCalls[str]()
+    open_calls: OpenCalls[str] = OpenCalls()
     times: dict[str, int] = {}  # number of calls so far, by source id
     first: dict[str, str] = {}  # target ids by source id, if several calls may have the same id
     latest: dict[str, str] = {}
@@ -84,7 +93,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
                         new = latest[part.call_id] = minter.first(new)
             elif isinstance(part, ApprovalRequest):
                 new = latest.get(part.call_id)
-            if new is not None and isinstance(part, Call | Result | ApprovalRequest) and new != part.call_id:
+            if new is not None and isinstance(part, _HOLDERS) and new != part.call_id:
                 parts = list(turn.parts) if parts is None else parts
                 parts[at] = changed(part, call_id=new)
                 if signature is not None and isinstance(part, Call) and not part.signature:

@@ -48,6 +48,8 @@ _ITEMS: Final[Mapping[Any, str]] = {
     Call: "function_call",
     Result: "function_call_output",
 }
+# The id of these items belongs to another item or, for the output of a local shell, is the id of the call.
+_OTHER_IDS: Final = frozenset({"item_reference", "local_shell_call_output"})
 _ITEM_PARTS: Final = (Reasoning, Call, Result)
 _CONTENT_PARTS: Final = (Text, Media)
 
@@ -56,8 +58,10 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns without the members that the target rejects."""
     names = [name for name in CONSTRAINTS if context.fact(name)]
     found = context.survey(turns)
-    if found.bare and names == ["strip_fields"]:
-        return turns  # only members for which the model has no field are stripped
+    if names == ["strip_fields"]:  # only members of the target's dialect for which the model has no field are stripped
+        stripped = frozenset[str]().union(*context.facts("strip_fields").values())
+        if context.family not in found.dialects or not any(_has_extra(turn, stripped) for turn in found.beyond):
+            return turns
     only_members = names == ["members"]
     if context.family not in found.dialects and (
         only_members or (not found.reasoned and not _have_ids(found.calls, found.results))
@@ -89,6 +93,21 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         [part for part in after if type(part) is Result],
     )
     return out
+
+
+def _has_extra(turn: Turn, names: frozenset[str]) -> bool:
+    """Return whether a message or block has one of these members, and the model has no field for it."""
+    origin = turn.origin
+    if origin is not None and not names.isdisjoint(origin.extra):
+        return True
+    for part in turn.parts:
+        if not names.isdisjoint(part.extra):
+            return True
+        if part.origin is not origin and part.origin is not None:
+            origin = part.origin
+            if not names.isdisjoint(origin.extra):
+                return True
+    return False
 
 
 def _have_ids(calls: Iterable[Call], results: Iterable[Result]) -> bool:
@@ -228,7 +247,7 @@ class _Cleaner:
         """Return an opaque item, without its id if the target rejects that id."""
         raw = members_of(part.raw)
         item_id = raw.get("id")
-        if part.kind == "item_reference" or item_id is None or not self.item_id:
+        if part.kind in _OTHER_IDS or item_id is None or not self.item_id:
             return part
         if isinstance(item_id, str) and not self._refused(item_id, part.kind, part.origin):
             return part

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.ids import IdForm, form_of
 from streamweld.history.model import Call, Result, changed, with_parts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamweld.history.context import Context
     from streamweld.history.model import Part, Turn
 
-__all__ = ["run"]
+__all__ = ["required_form", "run"]
+
+_NAMED: Final = (Call, Result)
+
+
+def required_form(constraints: Mapping[str, Any]) -> tuple[IdForm, re.Pattern[str] | None]:
+    """Return the form of a name, and a pattern for its first character, that a target with these constraints requires.
+
+    The result depends only on the constraints.
+    """
+    fact: Mapping[str, Any] | None = constraints.get("tool_name")
+    if fact is None:
+        return IdForm(), None
+    return form_of(fact), re.compile(f"[{fact['start']}]") if "start" in fact else None
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
@@ -21,9 +36,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     A missing name is taken from the call's result or, if the request has only one tool, from that tool; otherwise it is
     `unknown`.
     """
-    fact = context.fact("tool_name")
-    form = form_of(fact) if fact is not None else IdForm()
-    start = re.compile(f"[{fact['start']}]") if fact is not None and "start" in fact else None
+    form, start = context.constraints["name_form"]
     found = context.survey(turns)
     names = {call.name for call in found.calls} | {result.name for result in found.results if result.name is not None}
     if all(_is_good(name, form, start) for name in names):
@@ -37,7 +50,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     for turn in turns:
         parts: list[Part] | None = None
         for at, part in enumerate(turn.parts):
-            if not isinstance(part, Call | Result) or (isinstance(part, Result) and part.name is None):
+            if not isinstance(part, _NAMED) or (isinstance(part, Result) and part.name is None):
                 continue
             name = part.name or ""
             new = name

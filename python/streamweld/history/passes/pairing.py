@@ -99,7 +99,7 @@ def _without_repeats(turns: list[Turn], context: Context) -> list[Turn]:
 def _match(
     turns: list[Turn], call_records: dict[int, list[_CallRecord]], owner: dict[int, _CallRecord], orphans: set[int]
 ) -> None:
-    waiting = OpenCalls[_CallRecord]()
+    waiting: OpenCalls[_CallRecord] = OpenCalls()
     latest: dict[str, _CallRecord] = {}  # latest call by call id
     requests: dict[str, _CallRecord] = {}  # approval id -> call to approve
     last: dict[str, _CallRecord] = {}  # call to which the latest result was assigned, by call id

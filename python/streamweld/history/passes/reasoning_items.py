@@ -5,7 +5,7 @@ This pass runs after `passes.reasoning`, for targets that represent reasoning as
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.model import Call, Opaque, Reasoning, Text, changed, members_of, removed_value, with_parts
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from streamweld.history.model import Part, Turn
 
 __all__ = ["run"]
+
+_LED_TO: Final = (Text, Call)
 
 
 def run(turns: list[Turn], context: Context) -> list[Turn]:
@@ -35,7 +37,7 @@ def _holds(turn: Turn) -> bool:
 
 def _leads_to(part: Part, context: Context) -> bool:
     """Return whether reasoning can lead to this part. Opaque parts qualify only if the target can represent them."""
-    return isinstance(part, Text | Call) or (isinstance(part, Opaque) and part.dialect == context.family)
+    return isinstance(part, _LED_TO) or (isinstance(part, Opaque) and part.dialect == context.family)
 
 
 def _is_followed(parts: tuple[Part, ...], at: int, context: Context) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["applies", "run"]
 
+_SHOWN: Final = (Text, Media)
 _FIRST: Final = "(The conversation begins here.)"
 _BETWEEN: Final = "OK."
 _LAST: Final = "Continue."
@@ -55,7 +56,7 @@ def _without_prefill(turns: list[Turn], context: Context) -> list[Turn]:
     if last is None or last.role != "assistant" or context.pending:
         return turns
     refuses = is_claude_from(context.model, context.facts("prefill").get("claude_before"))
-    if not refuses or not isinstance(last.parts[-1], Text | Media):
+    if not refuses or not isinstance(last.parts[-1], _SHOWN):
         return turns
     context.edit("prefill_refused", last.path, "added a user message at the end")
     return [*turns, Turn("user", (Text(text=_LAST, path=last.path),))]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["reads_extra_content", "run", "run_places", "run_texts"]
 
+_SIGNED: Final = (Call, Text)  # parts that can have a signature, besides reasoning
 _SIGNED_TEXTS: Final = frozenset({"gemini", "ai-sdk-model", "ai-sdk-ui"})  # dialects that can sign text
 
 
@@ -65,7 +66,7 @@ def _placed(turn: Turn, context: Context) -> Turn:
     parts: list[Part] = []
     altered = False
     for part in turn.parts:
-        if isinstance(part, Call | Text) and part.signature and part.origin and part.origin.dialect == context.family:
+        if isinstance(part, _SIGNED) and part.signature and part.origin and part.origin.dialect == context.family:
             holder = members_of(part.raw if isinstance(part, Call) else part.origin.raw)
             if EXTRA_CONTENT in holder and not is_in_place(holder, EXTRA_CONTENT):
                 context.edit("signature_moved", part.path, "moved the signature to extra_content.google")

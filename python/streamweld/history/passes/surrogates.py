@@ -108,8 +108,9 @@ def _texts_and_values(turns: list[Turn]) -> list[Any]:
     return members_sent
 
 
-def _name(part: Part) -> str | None:
-    return part.filename if isinstance(part, Media) else None
+def _name(part: Part) -> str:
+    """Return the file name, or an empty string. A null would look like a number that is not finite."""
+    return (part.filename or "") if isinstance(part, Media) else ""
 
 
 def _fields(part: Part) -> dict[str, Any]:

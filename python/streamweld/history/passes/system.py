@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import is_
 from typing import TYPE_CHECKING, Final, cast
 
 from streamweld.history.model import EMPTY, Opaque, Text, Turn, changed, with_parts
@@ -39,13 +40,23 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     mid = fact.get("mid") or ("user" if place == "top" else "keep")
     rest = turns[lead:]
     if mid == "user":
-        return head + [
+        rest = [
             _to_user(turn, context) if turn.role in _SYSTEM and n not in stays else turn
             for n, turn in enumerate(rest, lead)
         ]
-    if place == "instructions" and fact.get("keep_developer_message"):  # later instructions must be developer messages
-        return head + [_to_developer(turn, context) if turn.role == "system" else turn for turn in rest]
-    return head + [_role(turn, context) if turn.role in _SYSTEM else turn for turn in rest]
+    elif place == "instructions" and fact.get("keep_developer_message"):  # later instructions: developer messages
+        rest = [_to_developer(turn, context) if turn.role == "system" else turn for turn in rest]
+    else:
+        rest = [_role(turn, context) if turn.role in _SYSTEM else turn for turn in rest]
+    out = head + rest
+    if lead == len(head) == 1 and _only_moved(head[0], turns[0]) and all(map(is_, rest, turns[1:])):
+        context.survey(turns).adopt(out)
+    return out
+
+
+def _only_moved(turn: Turn, before: Turn) -> bool:
+    """Return whether a message of instructions was moved, and the survey of the history is still valid for it."""
+    return turn is not before and turn.role in _SYSTEM and all(type(part) is Text for part in turn.parts)
 
 
 def _staying(turns: list[Turn], context: Context) -> set[int]:

@@ -30,6 +30,7 @@ from streamweld.history.read.common import (
     media_kind,
     new_origin,
     unknown_role,
+    with_detail,
     with_inner_members,
 )
 
@@ -151,12 +152,13 @@ def _medium(raw: Json, origin: Origin, path: Path) -> Media | None:
     if not isinstance(data, str):
         return None
     kind = "image" if raw.get("type") == "image" else media_kind(media_type)
-    common, name = locate(origin, path, raw, _MEDIA), as_optional_text(raw.get("filename"), path)
+    common, detail = with_detail(locate(origin, path, raw, _MEDIA), "providerOptions")
+    name = as_optional_text(raw.get("filename"), path)
     if ":" in data[:9]:  # a URL, because base64 data cannot contain a colon
-        return media_from_url(common, data, media_type, kind=kind, filename=name)
+        return media_from_url(common, data, media_type, kind=kind, filename=name, detail=detail)
     if not is_concrete(media_type):
         media_type = detected(data) or media_type
-    return Media(*common, kind=kind, media_type=media_type, data=data, filename=name)
+    return Media(*common, kind=kind, media_type=media_type, data=data, filename=name, detail=detail)
 
 
 def _result(raw: Json, origin: Origin, path: Path) -> Result:
@@ -192,11 +194,13 @@ def _inner(raw: Json, within: Origin, path: Path) -> Text | Media | Opaque:
         media_type = as_optional_text(raw.get("mediaType"), path)
         data = as_text(raw.get("data"), path)
         name = as_optional_text(raw.get("filename"), path)
-        common, found = locate(within, path, raw, _MEDIA), media_kind(media_type)
-        return Media(*common, kind=found, media_type=media_type, data=data, filename=name)
+        common, detail = with_detail(locate(within, path, raw, _MEDIA), "providerOptions")
+        found = media_kind(media_type)
+        return Media(*common, kind=found, media_type=media_type, data=data, filename=name, detail=detail)
     if kind in ("image-url", "file-url"):
-        common = locate(within, path, raw, _MEDIA | {"url"})
-        return Media(*common, kind="image" if kind == "image-url" else "file", url=as_text(raw.get("url"), path))
+        common, detail = with_detail(locate(within, path, raw, _MEDIA | {"url"}), "providerOptions")
+        found = "image" if kind == "image-url" else "file"
+        return Media(*common, kind=found, url=as_text(raw.get("url"), path), detail=detail)
     medium = _medium(raw, within, path) if kind == "file" else None
     if medium is not None:
         return medium

@@ -29,6 +29,7 @@ from streamweld.history.read.common import (
     media_from_url,
     new_origin,
     unknown_role,
+    with_detail,
     with_inner_members,
 )
 
@@ -128,11 +129,13 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
             issuer=given.issuer or issuer,
         )
     if kind == "file":
+        common, detail = with_detail(locate(origin, path, raw, _FILE), "providerMetadata")
         return media_from_url(
-            locate(origin, path, raw, _FILE),
+            common,
             as_text(raw.get("url"), path),
             as_optional_text(raw.get("mediaType"), path),
             filename=as_optional_text(raw.get("filename"), path),
+            detail=detail,
         )
     name = _tool_name(raw, path)
     if name is None or raw.get("providerExecuted"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn
+from streamweld.history.model import CONTENT_PARTS, Call, Media, Opaque, Reasoning, Result, Text, Turn
 from streamweld.history.read.common import (
     as_list,
     as_mapping,
@@ -81,7 +81,7 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
         common = locate(origin, path, raw, _RESULT)
         within = new_origin(DIALECT, path, None, _MESSAGE)
         inner = _content(raw.get("content"), within, (*path, "content"), None)
-        parts = tuple([part for part in inner if isinstance(part, Text | Media | Opaque)])
+        parts = tuple([part for part in inner if isinstance(part, CONTENT_PARTS)])
         return Result(
             *common, call_id=as_text(raw.get("tool_use_id"), path), parts=parts, is_error=bool(raw.get("is_error"))
         )

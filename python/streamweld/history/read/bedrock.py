@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld.history.media_types import document_type
-from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, json_text
+from streamweld.history.model import CONTENT_PARTS, Call, Media, Opaque, Reasoning, Result, Text, Turn, json_text
 from streamweld.history.read.common import (
     as_data,
     as_list,
@@ -94,7 +94,7 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
             _piece(as_mapping(piece, path), within, (*path, "toolResult", "content", n))
             for n, piece in enumerate(pieces)
         ]
-        kept = tuple([part for part in inner if isinstance(part, Text | Media | Opaque)])
+        kept = tuple([part for part in inner if isinstance(part, CONTENT_PARTS)])
         return Result(*common, call_id=call_id, parts=kept, is_error=failed)
     if "reasoningContent" in raw:
         thought = as_mapping(raw["reasoningContent"], path)

@@ -20,6 +20,7 @@ from streamweld.history.chat_reasoning import (
 )
 from streamweld.history.media_types import detected
 from streamweld.history.model import (
+    CONTENT_PARTS,
     EMPTY,
     MISSING,
     Call,
@@ -222,7 +223,7 @@ def _result(message: Json, path: Path) -> Turn:
         inner = (Text(None, 0, path + _CONTENT, None, EMPTY, False, content),)
     elif content is not None:
         given = _content(content, new_origin(DIALECT, path, None, _MESSAGE), (*path, "content"))
-        inner = tuple([part for part in given if isinstance(part, Text | Media | Opaque)])
+        inner = tuple([part for part in given if isinstance(part, CONTENT_PARTS)])
     call_id, name, extra = message.get("tool_call_id"), None, COMMON
     if len(message) > 3 or call_id is None or type(content) is not str:  # members other than role, id and text
         name = as_text(message.get("name"), path) or None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 from streamweld.errors import HistoryError
 from streamweld.history.media_types import canonical, detected, is_concrete
 from streamweld.history.model import EMPTY, Call, Media, NestedPath, Origin, Reasoning, Result, Text, Turn, pointer
+from streamweld.history.provider_metadata import image_detail
 
 if TYPE_CHECKING:
     from streamweld.history.model import Part, Path, Role
@@ -31,6 +32,7 @@ __all__ = [
     "split_results",
     "text_part",
     "unknown_role",
+    "with_detail",
     "with_inner_members",
 ]
 
@@ -206,6 +208,21 @@ def media_from_url(
     return Media(*common, kind=kind, media_type=told, data=data, url=address, **fields)
 
 
+def with_detail(common: CommonFields, member: str) -> tuple[CommonFields, str | None]:
+    """Return the common fields without an image's level of detail, and that level.
+
+    `member`: the member with the AI SDK's options for the providers.
+    """
+    extra = common[4]
+    found = image_detail(extra.get(member))
+    if found is None:
+        return common, None
+    rest = {name: value for name, value in extra.items() if name != member}
+    if found[1]:
+        rest[member] = found[1]
+    return (*common[:4], rest or EMPTY), found[0]
+
+
 def split_results(parts: list[Part], origin: Origin) -> list[Turn]:
     """Split a user message that mixes results and other content, with one turn for each run of results or of other
     content.
@@ -217,10 +234,11 @@ def split_results(parts: list[Part], origin: Origin) -> list[Turn]:
     run: list[Part] = []
     side: Role = "user"
     for part in parts:
-        if isinstance(part, Call | Reasoning):  # only assistant messages may contain such a part
+        kind = type(part)
+        if kind is Call or kind is Reasoning:  # only assistant messages may contain such a part
             detail = "a user message must not contain tool calls or reasoning"
             raise HistoryError("unreadable", pointer(part.path), detail=detail)
-        own: Role = "tool" if isinstance(part, Result) else "user"
+        own: Role = "tool" if kind is Result else "user"
         if own != side and run:
             turns.append(Turn(side, tuple(run), origin))
             run = []

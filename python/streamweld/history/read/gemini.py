@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from streamweld.history.media_types import detail_of
 from streamweld.history.model import (
+    CONTENT_PARTS,
     Call,
     Media,
     Opaque,
@@ -49,6 +51,7 @@ _FUNCTION: Final = frozenset({"id", "name", "args"})
 _ANSWER: Final = frozenset({"id", "name", "response", "parts"})
 _BLOB: Final = frozenset({"mimeType", "mime_type", "data", "fileUri", "file_uri"})
 _MEDIA: Final = frozenset({"inlineData", "inline_data", "fileData", "file_data"})
+_RESOLUTION: Final = frozenset({"mediaResolution", "media_resolution"})
 
 
 def _either(raw: Json, camel: str, snake: str) -> Any:
@@ -132,18 +135,28 @@ def _part(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     if isinstance(inline, dict):
         blob = as_mapping(inline, path)
         media_type = as_optional_text(_either(blob, "mimeType", "mime_type"), path)
-        common = with_inner_members(locate(origin, path, raw, _MEDIA), ("inlineData", blob, _BLOB))
-        return Media(
-            *common, kind=media_kind(media_type), media_type=media_type, data=as_data(blob.get("data"), path) or ""
-        )
+        detail = _detail(raw)
+        common = locate(origin, path, raw, _MEDIA | _RESOLUTION if detail else _MEDIA)
+        common, data = with_inner_members(common, ("inlineData", blob, _BLOB)), as_data(blob.get("data"), path) or ""
+        return Media(*common, kind=media_kind(media_type), media_type=media_type, data=data, detail=detail)
     if isinstance(file, dict):
         where = as_mapping(file, path)
         media_type = as_optional_text(_either(where, "mimeType", "mime_type"), path)
-        common = with_inner_members(locate(origin, path, raw, _MEDIA), ("fileData", where, _BLOB))
+        detail = _detail(raw)
+        common = locate(origin, path, raw, _MEDIA | _RESOLUTION if detail else _MEDIA)
+        common = with_inner_members(common, ("fileData", where, _BLOB))
         url = as_text(_either(where, "fileUri", "file_uri"), path)
-        return Media(*common, kind=media_kind(media_type), media_type=media_type, url=url)
+        return Media(*common, kind=media_kind(media_type), media_type=media_type, url=url, detail=detail)
     kind = next((key for key in raw if not key.startswith("thought")), "part")
     return Opaque(*locate(origin, path, raw), kind=kind, dialect=DIALECT)
+
+
+def _detail(raw: Json) -> str | None:
+    """Return the level of detail of a part, or None if the part has none, or has a number of tokens instead."""
+    resolution = _either(raw, "mediaResolution", "media_resolution")
+    fields = members_of(resolution)
+    level = fields.get("level") if len(fields) == 1 else None
+    return detail_of(level) if isinstance(level, str) else None
 
 
 def _result(answer: Json, raw: Json, origin: Origin, path: Path) -> Result:
@@ -181,5 +194,5 @@ def _with_media(answer: Json, path: Path) -> dict[str, Any]:
             # the download requires the user's Gemini key.
             part = Opaque(*locate(within, at, raw), kind="fileData", dialect=DIALECT)
         parts.append(part)
-    kept = [part for part in parts if isinstance(part, Text | Media | Opaque)]
+    kept = [part for part in parts if isinstance(part, CONTENT_PARTS)]
     return {"parts": ReadParts(kept), "is_error": failed}

@@ -27,6 +27,9 @@ _MEMBER: Final = "contents"
 _CALLS: Final = ("functionCall", "function_call")
 _URIS: Final = ("fileUri", "file_uri", "uri")
 _TYPES: Final = ("mimeType", "mime_type")
+# Tuples, because Python builds a union anew each time it is evaluated. The most frequent types come first.
+_LISTS: Final = (list, tuple)
+_READABLE: Final = (*_LISTS, str, Mapping, Response)
 
 
 def grouped(messages: Any, source: str) -> tuple[Any, Moved, list[Path]]:
@@ -38,25 +41,27 @@ def grouped(messages: Any, source: str) -> tuple[Any, Moved, list[Path]]:
     """
     nothing: Moved = {}
     unchanged: Any = messages
-    entry = cast("Mapping[str, Any] | None", messages if isinstance(messages, Mapping) else None)
+    entry: Mapping[str, Any] | None = None
+    if messages.__class__ is dict or isinstance(messages, Mapping):
+        entry = cast("Mapping[str, Any]", messages)
     whole = entry is not None and _MEMBER in entry
     if not (whole if source == "auto" else FAMILIES[source] == "gemini"):
         return unchanged, nothing, []
     base: tuple[str, ...] = () if entry is None else (_MEMBER,)
     given: Any = unchanged if entry is None else entry.get(_MEMBER)
-    if not isinstance(given, list | tuple | str | Mapping | Response | None):
+    if given is not None and not isinstance(given, _READABLE):
         given = plain(given)  # an SDK object
-    if isinstance(given, Mapping):
-        groups = _Groups(base)
-        groups.add(given, base)
-        groups.end()
-    elif isinstance(given, list | tuple):
+    if isinstance(given, _LISTS):
         items = cast("Sequence[Any]", given)
         if all(map(is_content, items)) or not all(map(_is_readable, items)):
             return unchanged, nothing, []
         groups = _Groups(base)
         for n, item in enumerate(items):
             groups.add(item, (*base, n))
+        groups.end()
+    elif isinstance(given, Mapping):
+        groups = _Groups(base)
+        groups.add(given, base)
         groups.end()
     else:
         return unchanged, nothing, []
@@ -72,7 +77,7 @@ def is_content(item: Any) -> bool:
 
 
 def _is_readable(item: Any) -> bool:
-    return isinstance(item, str | list | tuple | Mapping | Response)
+    return isinstance(item, _READABLE)
 
 
 def as_part(item: Any) -> Any:

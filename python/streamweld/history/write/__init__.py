@@ -27,7 +27,6 @@ _WRITERS: Final[Mapping[str, Callable[[list[Turn], Context], dict[str, Any]]]] =
     "ai-sdk-model": ai_sdk_model.write,
 }
 _EVERY: Final = ("image", "audio", "video", "file")
-_OPENAI: Final = {"named": ("file",), "detailed": ("image",), "free_form_tools": True, "arguments_text": True}
 _AI_SDK: Final = ("ai-sdk-ui", "ai-sdk-model")
 # Constraints that follow from the format of the dialect. A constraint in this table applies only if the profile does
 # not have that constraint. If the constraint is a mapping, each member listed here applies unless the profile has that
@@ -56,16 +55,23 @@ SHAPES: Final[Mapping[str, Mapping[str, Any]]] = {
         "arguments_text": True,
     },
     "anthropic": {"arguments": "object", "named": ("file",), "text_files": True},
-    "gemini": {"arguments": "object"},
+    "gemini": {"arguments": "object", "detailed": ("image",)},
     "bedrock-converse": {"arguments": "object", "inline": _EVERY, "named": ("file",), "bytes": True},
     "ai-sdk-ui": {
         "results": {"required": True, "matched": True, "single": True, "adjacent": True},
         "arguments": "object",
         "named": _EVERY,
+        "detailed": ("image",),
         "text_files": True,
         "text_input_of": _AI_SDK,
     },
-    "ai-sdk-model": {"arguments": "object", "named": _EVERY, "text_files": True, "text_input_of": _AI_SDK},
+    "ai-sdk-model": {
+        "arguments": "object",
+        "named": _EVERY,
+        "detailed": ("image",),
+        "text_files": True,
+        "text_input_of": _AI_SDK,
+    },
 }
 
 

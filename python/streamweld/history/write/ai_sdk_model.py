@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from streamweld.history.approvals import DENIED
+from streamweld.history.media_types import written_type
 from streamweld.history.model import (
     MISSING,
     ApprovalRequest,
@@ -20,7 +21,7 @@ from streamweld.history.model import (
     result_text,
 )
 from streamweld.history.open_calls import OpenCalls
-from streamweld.history.provider_metadata import read_metadata, write_metadata
+from streamweld.history.provider_metadata import read_metadata, write_detail, write_metadata
 from streamweld.history.write.common import Writer, result_content
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ __all__ = ["write"]
 def write(turns: list[Turn], context: Context) -> dict[str, Any]:
     """Return the request members `{"messages": […]}`."""
     writer = Writer(context, turns)
-    names = OpenCalls[str]()
+    names: OpenCalls[str] = OpenCalls()
     messages: list[Any] = []
     for n, turn in enumerate(turns):
         for part in turn.parts:
@@ -126,7 +127,7 @@ def _block(part: Part, named: str | None, writer: Writer) -> Any:
         head = {"type": "tool-result", "toolCallId": part.call_id, "toolName": named or part.name or "unknown"}
         return {**head, "output": _output(part, writer), **beyond}
     if isinstance(part, Media):
-        return _file(part) | beyond
+        return _merged(_file(part), beyond)
     if isinstance(part, ApprovalRequest):
         head = {"type": "tool-approval-request", "approvalId": part.approval_id, "toolCallId": part.call_id}
         return {**head, **_reason(part.reason), **part.details, **beyond}
@@ -168,24 +169,29 @@ def _inner(part: Text | Media | Opaque, writer: Writer) -> Any:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text, **writer.extra_members(part)}
     writer.extra_members(part)
-    image = part.kind == "image"
+    image, options = part.kind == "image", _detail(part)
     if part.filename and (image or part.url):
         writer.context.lose(
             "filename", part.path, "in a tool result, the target has file names only for inline files", part.filename
         )
     if part.url:
-        return {"type": "image-url" if image else "file-url", "url": part.url}
+        return {"type": "image-url" if image else "file-url", "url": part.url, **options}
     name = {"filename": part.filename} if part.filename and not image else {}
-    return {"type": "image-data" if image else "file-data", "data": part.data or "", "mediaType": _type(part), **name}
+    kind = "image-data" if image else "file-data"
+    return {"type": kind, "data": part.data or "", "mediaType": _type(part), **name, **options}
+
+
+def _detail(part: Media) -> dict[str, Any]:
+    options = write_detail(part.detail)
+    return {"providerOptions": options} if options else {}
 
 
 def _type(part: Media) -> str:
-    return part.media_type or {"image": "image/*", "audio": "audio/wav", "video": "video/mp4"}.get(
-        part.kind, "application/pdf"
-    )
+    defaults = {"image": "image/*", "audio": "audio/wav", "video": "video/mp4", "file": "application/pdf"}
+    return written_type(part, defaults[part.kind])
 
 
 def _file(part: Media) -> dict[str, Any]:
     data = part.url or part.data or part.file_id or ""
     name = {"filename": part.filename} if part.filename else {}
-    return {"type": "file", "data": data, "mediaType": _type(part), **name}
+    return {"type": "file", "data": data, "mediaType": _type(part), **name, **_detail(part)}

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from streamweld.history.approvals import DENIED, DENIED_OUTPUT
+from streamweld.history.media_types import written_type
 from streamweld.history.model import (
     MISSING,
     ApprovalRequest,
@@ -23,7 +24,7 @@ from streamweld.history.model import (
     result_text,
 )
 from streamweld.history.open_calls import OpenCalls
-from streamweld.history.provider_metadata import read_metadata, write_metadata
+from streamweld.history.provider_metadata import read_metadata, write_detail, write_metadata
 from streamweld.history.write.common import Writer
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _origin(turn: Turn, writer: Writer) -> Origin | None:
 
 
 def _message(group: list[Turn], parts: list[Part], number: int, writer: Writer) -> dict[str, Any]:
-    results = OpenCalls[Result]()
+    results: OpenCalls[Result] = OpenCalls()
     for n, turn in enumerate(group):
         for part in turn.parts:
             if isinstance(part, Result):
@@ -137,10 +138,15 @@ def _part(part: Part, writer: Writer) -> Any:
     if isinstance(part, Reasoning):
         return _reasoning(part, part.text) | beyond
     if isinstance(part, Media):
-        media_type = part.media_type or ("image/png" if part.kind == "image" else "application/octet-stream")
+        media_type = written_type(part, "image/png" if part.kind == "image" else "application/octet-stream")
         url = part.url or f"data:{media_type};base64,{part.data or ''}"
         name = {"filename": part.filename} if part.filename else {}
-        return {"type": "file", "mediaType": media_type, "url": url, **name, **beyond}
+        file = {"type": "file", "mediaType": media_type, "url": url, **name, **beyond}
+        if options := write_detail(part.detail):
+            own = members_of(beyond.get("providerMetadata"))
+            provider, level = next(iter(options.items()))
+            file["providerMetadata"] = {**own, provider: {**members_of(own.get(provider)), **level}}
+        return file
     return part.raw
 
 

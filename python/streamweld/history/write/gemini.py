@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from streamweld.history.media_types import resolution_of, written_type
 from streamweld.history.model import (
     MISSING,
     Call,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["write"]
 
 _NESTING: Final = 3  # the first generation whose function responses can contain media
+_LEVELS: Final = 3  # the first generation with a level of detail for each part
 _FILES: Final = frozenset({"application/pdf", "text/plain"})
 
 
@@ -43,7 +45,7 @@ def write(turns: list[Turn], context: Context) -> dict[str, Any]:
     writer = Writer(context, turns)
     payload: dict[str, Any] = {}
     contents: list[Any] = []
-    names = OpenCalls[str]()
+    names: OpenCalls[str] = OpenCalls()
     at = 0
     while at < len(turns):
         turn = turns[at]
@@ -103,7 +105,7 @@ def _parts(parts: Sequence[Part], writer: Writer, names: OpenCalls[str]) -> list
                 if isinstance(inner, Media) and inner not in nested:
                     what = "moved the media of a result to a part after it"
                     writer.context.edit("file_type", inner.path or part.path, what)
-                    attached.append(_media(inner))
+                    attached.append(_media(inner, writer))
     return written + attached if attached else written
 
 
@@ -165,7 +167,7 @@ def _made(part: Part, writer: Writer, named: str | None) -> Any:
     if isinstance(part, Result):
         response = {"name": named or part.name or "unknown", "response": _response(part)}
         if nested := _nested(part, writer):
-            response["parts"] = [_media(inner) for inner in nested]
+            response["parts"] = [_media(inner, writer, nested=True) for inner in nested]
         return {"functionResponse": {"id": part.call_id, **response} if part.call_id else response}
     if isinstance(part, Reasoning):
         writer.lose_proof(part, "signature")
@@ -174,7 +176,7 @@ def _made(part: Part, writer: Writer, named: str | None) -> Any:
             block["thoughtSignature"] = part.signature
         return block
     if isinstance(part, Media):
-        return _media(part)
+        return _media(part, writer)
     return part.raw
 
 
@@ -189,12 +191,23 @@ def _response(result: Result) -> Any:
     return {"error" if result.is_error else "output": value}
 
 
-def _media(part: Media | Opaque) -> dict[str, Any]:
-    if isinstance(part, Opaque):
-        raw: dict[str, Any] = part.raw
-        return raw
+def _media(part: Media, writer: Writer, *, nested: bool = False) -> dict[str, Any]:
+    """Return the part for media. `nested`: whether it belongs to a function response, whose parts have no level of
+    detail.
+    """
     defaults = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4", "file": "application/pdf"}
-    media_type = part.media_type or defaults[part.kind]
+    media_type = written_type(part, defaults[part.kind])
+    made: dict[str, Any]
     if part.url:
-        return {"fileData": {"fileUri": part.url, "mimeType": media_type}}
-    return {"inlineData": {"mimeType": media_type, "data": part.data or ""}}
+        made = {"fileData": {"fileUri": part.url, "mimeType": media_type}}
+    else:
+        made = {"inlineData": {"mimeType": media_type, "data": part.data or ""}}
+    level = None if part.detail is None else resolution_of(part.detail)
+    if level is None:
+        return made
+    generation = gemini_generation(writer.context.model)
+    older = generation is not None and generation < _LEVELS and not writer.own(part)
+    if nested or older:
+        writer.context.lose("detail", part.path, "the target has no level of detail for this image", part.detail)
+        return made
+    return {**made, "mediaResolution": {"level": level}}

@@ -339,10 +339,13 @@ pub(crate) fn is_problem(own: &[Member<'_>]) -> bool {
             .any(|name| find(own, name).is_some_and(|raw| raw.kind == Kind::String))
 }
 
+/// The member that `reports_failed_base` reads.
+pub(crate) const FAILED_BASE: &str = "base_resp";
+
 /// Returns true if `base_resp` reports a failure. It may be next to the choices of a chunk:
 /// <https://platform.minimax.io/docs/api-reference/errorcode>.
 pub(crate) fn reports_failed_base(own: &[Member<'_>]) -> bool {
-    lookup(own, &["base_resp", "status_code"]).is_some_and(|raw| is_status(raw, 1))
+    lookup(own, &[FAILED_BASE, "status_code"]).is_some_and(|raw| is_status(raw, 1))
 }
 
 /// Members that may contain an error message, in an object that does not look like an error otherwise.

@@ -11,6 +11,7 @@ use crate::encode::common::block::Block;
 use crate::encode::common::block::BlockOutput;
 use crate::encode::common::block::BlockWriter;
 use crate::encode::common::block::UnmodelledBlock;
+use crate::encode::common::citations::citations;
 use crate::encode::common::compact_json::canonical;
 use crate::encode::common::compact_json::spliced;
 use crate::encode::common::encode_context::EncodeContext;
@@ -21,6 +22,7 @@ use crate::encode::common::extra_members::size;
 use crate::encode::common::finish::EndingError;
 use crate::encode::common::part_details::Call;
 use crate::encode::common::part_details::CallRef;
+use crate::encode::common::part_details::CitedPage;
 use crate::encode::common::part_details::Done;
 use crate::encode::common::part_details::Kind;
 use crate::encode::common::part_details::StandalonePart;
@@ -217,6 +219,7 @@ impl Answer for Message {
             | Unmodelled::OtherEvent { .. }
             | Unmodelled::Item(_)
             | Unmodelled::ItemEvent { .. }
+            | Unmodelled::ContentPart(_)
             | Unmodelled::ItemEnd
             | Unmodelled::Part { .. }
             | Unmodelled::ChunkMembers { .. } => {}
@@ -247,6 +250,7 @@ impl BlockWriter for Message {
     const CORRECTS: bool = false; // `content_block_stop` has no content
     const RUNS_CALLS: bool = false; // Anthropic's server tools have their own block types
     const SIDE_BY_SIDE: bool = false; // official clients track one open block, and a stop event ends the latest one
+    const CITES_IN_TEXT: bool = true;
 
     fn open(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>) {
         match block.kind {
@@ -295,6 +299,13 @@ impl BlockWriter for Message {
                     for citation in items(list).into_iter().skip(block.cited) {
                         self.write_citation(context, block.part, citation.text);
                     }
+                } else if let Some(list) = other_annotations(context, done) {
+                    for page in citations(list.text, None).0 {
+                        block.cited += 1;
+                        let content = page.content.as_deref().unwrap_or_default();
+                        let title = page.title.as_deref();
+                        self.write_page(context, block.part, (&page.url, title, content));
+                    }
                 }
             }
         }
@@ -312,11 +323,10 @@ impl BlockWriter for Message {
         if done.kind != Kind::Reasoning || !is_own(context, done) {
             context.losses.repeated(metadata);
         }
-        let list = done.annotations.as_deref().map(|text| Raw {
-            text,
-            kind: JsonKind::Array,
-        });
-        if list.and_then(first_item).is_some() && !context.passed.own {
+        // Other annotations than pages are lost, and so are pages if the text has no open block, because the API rejects
+        // a block without text.
+        let list = other_annotations(context, done);
+        if list.is_some_and(|list| items(list).len() > block.cited) {
             context.losses.note("sources");
         }
     }
@@ -378,6 +388,11 @@ impl BlockWriter for Message {
             StandalonePart::Result(_) if context.passed.own => return, // the result's block is written as sent
             StandalonePart::Result(_) => "server_tool",
         });
+    }
+
+    fn cite_page(&mut self, context: &mut EncodeContext, block: &Block, page: &CitedPage<'_>) {
+        context.losses.metadata(page.metadata);
+        self.write_page(context, block.part, (page.url, page.title, ""));
     }
 
     fn unmodelled_block(&mut self, context: &mut EncodeContext, block: &Block) {
@@ -496,6 +511,24 @@ impl Message {
             citation,
         );
         to.raw("}}").end();
+    }
+
+    /// Writes a page of another dialect as a citation. Only Anthropic's own search knows the encrypted index, which the
+    /// type of the citation requires.
+    fn write_page(
+        &self,
+        context: &mut EncodeContext,
+        part: u32,
+        (url, title, content): (&str, Option<&str>, &str),
+    ) {
+        let to = self.of(context, "content_block_delta", part);
+        to.raw(",\"delta\":{\"type\":\"citations_delta\",\"citation\":")
+            .raw("{\"type\":\"web_search_result_location\",\"cited_text\":")
+            .string(content);
+        to.raw(",\"url\":").string(url).raw(",\"title\":");
+        to.text_or_null(nonempty(title))
+            .raw(",\"encrypted_index\":\"\"}}}")
+            .end();
     }
 
     /// Stores unknown members until their event is written. Members that clients read only from the delta of
@@ -627,6 +660,16 @@ fn own_annotations<'d>(context: &EncodeContext, done: &'d Done<'_>) -> Option<Ra
     first_item(list)
         .map(|_| list)
         .filter(|_| context.passed.own)
+}
+
+/// Returns the annotations of a text part from another dialect, or `None` if there are none.
+fn other_annotations<'d>(context: &EncodeContext, done: &'d Done<'_>) -> Option<Raw<'d>> {
+    let text = done.annotations.as_deref();
+    let list = text.filter(|_| !context.passed.own).map(|text| Raw {
+        text,
+        kind: JsonKind::Array,
+    });
+    list.filter(|list| first_item(*list).is_some())
 }
 
 /// Returns true if the signature of a reasoning part came from Anthropic or is written as a carrier.

@@ -14,6 +14,8 @@ use crate::encode::common::held_calls::holds;
 use crate::encode::common::tool_ids::ToolIds;
 use crate::encode::common::tool_ids::with_call_id;
 use crate::encode::encoder;
+use crate::encode::transcript;
+use crate::encode::transcript::Transcripts;
 use crate::model::config::Config;
 use crate::model::delta::Completeness;
 use crate::model::delta::InputEnd;
@@ -87,6 +89,7 @@ struct EncoderSink {
     carriers: u32,
     /// The renamed calls, or `None` if the converter keeps ids that the target's API rejects.
     tool_ids: Option<ToolIds>,
+    transcripts: Transcripts,
     /// For each choice, the number of characters in its text so far. Characters are counted only if carriers are
     /// written.
     text_ends: Map<i32, i64>,
@@ -156,6 +159,13 @@ impl EncoderSink {
     fn write(&mut self, event: &Event<'_>) {
         if self.stopped {
             return;
+        }
+        if self.context.source == "chat"
+            && let Some((choice, text)) = self.transcripts.take(event)
+        {
+            for event in transcript::events(&text, choice) {
+                self.write(&event);
+            }
         }
         let held = self.held.as_ref();
         let executed = held.and_then(|held| held.as_executed(event));
@@ -339,6 +349,7 @@ impl Converter {
             upstream_error: None,
             carriers: 0,
             tool_ids,
+            transcripts: Transcripts::default(),
             text_ends: Map::default(),
         };
         Ok(Converter {

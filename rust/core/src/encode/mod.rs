@@ -10,6 +10,7 @@ pub(crate) mod common;
 pub mod converter;
 pub(crate) mod gemini;
 pub(crate) mod responses;
+pub(crate) mod transcript;
 
 use crate::encode::ai_sdk::parts;
 use crate::encode::ai_sdk::ui;

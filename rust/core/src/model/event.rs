@@ -154,6 +154,19 @@ pub enum Event<'a> {
 }
 
 impl<'a> Event<'a> {
+    /// Returns true if the event is a piece of a part's content.
+    #[inline]
+    pub fn is_delta(&self) -> bool {
+        matches!(
+            self,
+            Event::TextDelta(_)
+                | Event::ReasoningDelta(_)
+                | Event::RefusalDelta(_)
+                | Event::ToolCallDelta(_)
+                | Event::ToolResultDelta { .. }
+        )
+    }
+
     /// Returns the index of the choice that the event belongs to, or `None` if the event concerns the whole stream.
     #[inline]
     pub fn choice(&self) -> Option<i32> {

@@ -73,6 +73,18 @@ pub struct SentItem<'a> {
     pub payload: &'a str,
 }
 
+/// A content part of unknown type in a Responses stream, as it was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SentPart<'a> {
+    pub item_id: Option<&'a str>,
+    pub index: Option<i64>,
+    /// The part's index inside its item.
+    pub sub: Option<i64>,
+    pub part: &'a str,
+    /// True if the event ends the part.
+    pub closes: bool,
+}
+
 /// Content that no event type can contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmodelled<'a> {
@@ -115,6 +127,8 @@ pub enum Unmodelled<'a> {
         event: Option<&'a str>,
         payload: &'a str,
     },
+    /// A Responses event that opens or closes a content part of unknown type. Its other events end with `ItemEnd`.
+    ContentPart(SentPart<'a>),
     ItemEnd,
     /// A Gemini part that no event contains, as JSON.
     Part {

@@ -24,6 +24,7 @@ use crate::model::loss_log::LossLog;
 use crate::model::small_map::Set;
 use crate::model::spec::Code;
 use crate::model::unmodelled::SentItem;
+use crate::model::unmodelled::SentPart;
 use crate::model::unmodelled::Unmodelled;
 use crate::repair::block_facts::BlockFacts;
 use crate::repair::block_facts::ParseResult;
@@ -369,6 +370,18 @@ impl RepairSink {
             Unmodelled::ItemEvent { .. } => {
                 self.open_response();
                 None
+            }
+            Unmodelled::ContentPart(SentPart {
+                index,
+                sub,
+                item_id,
+                ..
+            }) => {
+                self.open_response();
+                let passed = &mut self.context.passed;
+                (passed.at, passed.sub) = (index, sub);
+                passed.item_id = item_id.map(str::to_owned);
+                index
             }
             _ => None,
         };

@@ -44,6 +44,7 @@ from streamweld._pure.dialect.upstream_error import (
     is_bare,
     is_blank_error,
     is_problem,
+    is_raised_by_clients,
     read_error,
     reports_failure,
     text_error,
@@ -202,6 +203,8 @@ class ResponsesDecoder:
             return
         if self._fail():
             return
+        if is_raised_by_clients(value.get("error")):
+            self._out.mark_misread("empty_error")
         if kind.startswith("response.") and not recovered:
             self._readers.event(kind, value)
         step = (self._recovered if recovered else self._steps.get(kind)) if kind in self._steps else None

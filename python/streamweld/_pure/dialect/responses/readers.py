@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from streamweld._pure.dialect.responses.spec_tables import ABSENT_IDS, TERMINALS, is_unmodelled_part
-from streamweld._pure.dialect.upstream_error import is_raised_by_clients
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.scanner import replace_lone_surrogates
 from streamweld._pure.model.output import AddedItem, AddedPart
@@ -32,7 +31,7 @@ _LIFECYCLE: Final = ("created", "queued", "in_progress", "completed", "failed", 
 _EVENTS: Final = frozenset(f"response.{name}" for name in _LIFECYCLE)
 _UNDER_WAY: Final = ("response.queued", "response.in_progress")
 # The type of item that each family of events addresses.
-_ITEM_TYPES: Final = {
+ITEM_TYPES: Final = {
     "output_text": "message",
     "output_text.annotation": "message",
     "refusal": "message",
@@ -62,6 +61,12 @@ _PART_TYPES: Final = {
 # How the response was opened. `none`: the response has not been opened yet. `sent`: an event of the source opened it.
 # `ours`: repair inserts an opening event.
 _Opening: TypeAlias = Literal["none", "sent", "ours"]
+
+
+def family_of(name: str) -> tuple[str, str]:
+    """Return the two parts of an event name: what the event is about, and what happened to it."""
+    family, _, verb = name.removeprefix("response.").rpartition(".")
+    return family, verb
 
 
 def _added(item: Mapping[str, Any]) -> AddedItem:
@@ -121,8 +126,6 @@ class Readers:
         """Mark the event as misread if official clients would interpret it incorrectly, and store the values that these
         clients store.
         """
-        if is_raised_by_clients(event.get("error")):
-            self._out.mark_misread("empty_error")
         if not _word(event, "type"):
             self._out.mark_misread("other_member")  # clients do not read the name of the event
         if self._opening == "none":
@@ -136,10 +139,10 @@ class Readers:
         elif kind == "response.output_item.done":
             self._item_done(event)
         else:
-            family, _, verb = kind.removeprefix("response.").rpartition(".")
+            family, verb = family_of(kind)
             if family == "content_part":
                 self._content_part(verb, event)
-            elif family in _ITEM_TYPES:
+            elif family in ITEM_TYPES:
                 self._of_item(family, verb, event)
             elif family in _OTHER_NAMES:
                 self._out.mark_misread("other_name")
@@ -308,7 +311,7 @@ class Readers:
             self._parts += adds
 
     def _of_item(self, family: str, verb: str, event: Mapping[str, Any]) -> None:
-        item = self._item(event, _ITEM_TYPES[family])
+        item = self._item(event, ITEM_TYPES[family])
         if item is None:
             return
         if family in _PART_TYPES:

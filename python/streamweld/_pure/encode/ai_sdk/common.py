@@ -10,19 +10,21 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Final
 
+from streamweld._pure.encode.ai_sdk.web_search import search_result
+from streamweld._pure.encode.common.citations import SEARCH_RESULT, read_citation
 from streamweld._pure.encode.common.encode_context import arguments_of
-from streamweld._pure.encode.common.provider_metadata import provider_metadata
+from streamweld._pure.encode.common.provider_metadata import comes_with_text_end, provider_metadata
 from streamweld._pure.encode.common.sequential_answer import SequentialAnswer
 from streamweld._pure.encode.common.writer import members, quoted
-from streamweld._pure.json.kinds import is_object
-from streamweld.events import File, Source, TextDone
+from streamweld._pure.json.kinds import integer, is_object
+from streamweld.events import File, Source, TextDone, TextStarted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld._pure.encode.common.sequential_blocks import Block, StandalonePart
-    from streamweld.events import ToolCall, ToolResult
+    from streamweld.events import Event, ToolCall, ToolResult
 
 __all__ = ["OCTETS", "TRUE", "AiSdk"]
 
@@ -94,6 +96,10 @@ class AiSdk(SequentialAnswer):
     def write_file(self, file: File) -> None:
         """Write a file of the response."""
 
+    def _note(self, event: Event) -> None:
+        if not (isinstance(event, TextStarted) and comes_with_text_end(self.context, event)):
+            super()._note(event)
+
     # Blocks
 
     def open(self, block: Block) -> None:
@@ -120,7 +126,8 @@ class AiSdk(SequentialAnswer):
         self.frame(kind, id=quoted(block.mark), providerMetadata=self._hung(block))
 
     def over(self, block: Block) -> None:
-        self._hung(block)
+        if self._hung(block) is not None:
+            self.context.losses.note("metadata")  # no block is left that could contain it
         if isinstance(block.done, TextDone):
             for annotation in block.done.annotations:
                 self._cite(annotation)
@@ -129,6 +136,8 @@ class AiSdk(SequentialAnswer):
         done = block.done
         if done is None or done.type == "refusal_done":
             return False
+        if done.type == "text_done" and self.context.source == "responses":
+            return False  # a phase only describes a text
         return provider_metadata(self.context, done) is not None
 
     def _hung(self, block: Block) -> str | None:
@@ -169,6 +178,9 @@ class AiSdk(SequentialAnswer):
             self.call_refused(call, call.reason or call.state)
         elif call.state in ("complete", "empty"):
             self.call_whole(call, text, provider_metadata(self.context, call))
+            result = search_result(self.context.source, call)
+            if result is not None:
+                self.write_result(result, call)
         else:
             self.context.losses.metadata(call)
             self._cut.append(call)
@@ -218,12 +230,21 @@ class AiSdk(SequentialAnswer):
         inner = found.get("url_citation")
         page: Mapping[str, Any] = inner if is_object(inner) else found
         url = _text(page, "url")
+        kind = _text(found, "type") or ""
+        result = _text(found, "source") if kind == SEARCH_RESULT else None
         document = next((name for key in _NAMES_OF_DOCUMENT if (name := _text(found, key)) is not None), None)
+        number = integer(found.get("document_index"))
+        media_type = _MEDIA_TYPES.get(kind, "text/plain")
         if url is not None:
             self.write_url(url, _text(page, "title"))
+        elif result is not None and read_citation(found) is not None:
+            self.write_url(result, _text(found, "title"))
+        elif result is not None:
+            self.write_document(media_type, _text(found, "title") or result, None)
         elif document is not None:
-            media_type = _MEDIA_TYPES.get(_text(found, "type") or "", "text/plain")
             self.write_document(media_type, document, _text(found, "filename"))
+        elif number is not None:
+            self.write_document(media_type, f"Document {number}", None)  # like @ai-sdk/anthropic
         else:
             self.context.losses.note("sources")
 

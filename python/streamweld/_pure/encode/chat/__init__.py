@@ -90,6 +90,7 @@ class Chat:
         self._pages: dict[int, list[Source]] = {}  # pages cited without a position, by choice
         self._length: dict[int, int] = {}  # length of the closed text parts per choice, in characters
         self._has_logprobs: set[int] = set()  # open parts whose log probabilities were written
+        self._images: dict[int, int] = {}  # number of images per choice
         self._native: dict[int, str] = {}  # the source's own finish reasons, if the written words are less specific
         self._reasoning: dict[int, OwnReasoning] = {}
         self._usage: Usage | None = None
@@ -422,8 +423,24 @@ class Chat:
     # Ending
 
     def _file(self, file: File) -> None:
-        if not self._members.has_in_delta(file.choice, "images"):
+        """Write an image into the member that OpenRouter documents:
+        https://openrouter.ai/docs/features/multimodal/image-generation.
+        """
+        if self._context.passed.own:
+            if not self._members.has_in_delta(file.choice, "images"):
+                self._context.losses.note("files")
+            return
+        media_type = file.media_type or ""
+        url = file.url if file.data is None else f"data:{media_type};base64,{file.data}"
+        if url is None or not media_type.lower().startswith("image/"):
             self._context.losses.note("files")
+            return
+        self._choice(file.choice)
+        self._answered.add(file.choice)
+        number = self._images.get(file.choice, 0)
+        self._images[file.choice] = number + 1
+        image = members(type='"image_url"', image_url=members(url=quoted(url)), index=str(number))
+        self._chunk(file.choice, f'{{"images":[{image}]}}')
 
     def _unknown(self, _: ProviderItem | Unknown) -> None:
         self._context.losses.note("unknown")

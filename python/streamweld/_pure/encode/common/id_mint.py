@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 __all__ = ["IdMint", "Kind"]
 
-Kind: TypeAlias = Literal["resp", "msg", "rs", "fc", "chatcmpl", "txt", "src", "tc", "item"]
+Kind: TypeAlias = Literal["resp", "msg", "rs", "fc", "chatcmpl", "txt", "src", "tc", "item", "ws", "ig"]
 
 _JOINT: Final = {"chatcmpl": "-"}  # OpenAI writes `chatcmpl-…` with a hyphen, and all other ids with an underscore
 

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamweld._pure.encode.common.encode_context import EncodeContext
-    from streamweld.events import ReasoningDone, TextDone, ToolCall
+    from streamweld.events import ReasoningDone, TextDone, TextStarted, ToolCall
 
-__all__ = ["is_genuine", "provider_metadata"]
+__all__ = ["comes_with_text_end", "is_genuine", "provider_metadata"]
 
+_PHASE: Final = "phase"  # member of a message of OpenAI; clients must send it back with the message
 _AI_SDK: Final = ("ai-sdk-parts", "ai-sdk-ui")
 # Members of `providerMetadata` that the provider requires in a later turn.
 _HANDED_BACK: Final = frozenset(
@@ -56,9 +57,18 @@ def provider_metadata(context: EncodeContext, event: ReasoningDone | TextDone | 
     signature = metadata.get("thoughtSignature") if name == "google" else None
     if isinstance(signature, str) and signature:
         own.setdefault("thoughtSignature", signature)
-    if len(metadata) > isinstance(signature, str):
+    phase = metadata.get(_PHASE) if context.source == "responses" and event.type == "text_done" else None
+    if isinstance(phase, str):
+        own[_PHASE] = phase
+    if len(metadata) > isinstance(signature, str) + isinstance(phase, str):
         context.losses.note("metadata")
     return compact_json({name: own}) if own else None
+
+
+def comes_with_text_end(context: EncodeContext, event: TextStarted) -> bool:
+    """Return True if a text's start event has only metadata that is written at the end of the text."""
+    metadata = event.provider_metadata or {}
+    return context.source == "responses" and metadata.keys() == {_PHASE} and isinstance(metadata[_PHASE], str)
 
 
 def _own(context: EncodeContext, name: str, event: ReasoningDone | TextDone | ToolCall) -> dict[str, str]:

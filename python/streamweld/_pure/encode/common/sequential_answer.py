@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from streamweld._pure.encode.common.finish import Ending, Fault
     from streamweld._pure.encode.common.sequential_blocks import Block, StandalonePart, UnmodelledBlock
     from streamweld._pure.encode.common.usage import Counts
-    from streamweld.events import Event, ToolCall
+    from streamweld.events import Event, Source, ToolCall
 
 __all__ = ["SequentialAnswer"]
 
@@ -45,6 +45,7 @@ class SequentialAnswer:
     corrects: bool
     runs_calls: bool
     side_by_side: bool
+    cites_in_text = False
     writes_unmodelled = False  # whether content that no streamweld event represents is written as sent
 
     def __init__(self, context: EncodeContext) -> None:
@@ -191,6 +192,9 @@ class SequentialAnswer:
 
     @abstractmethod
     def write_standalone(self, event: StandalonePart, call: ToolCall | None) -> None: ...
+
+    def cite(self, page: Source, block: Block | None) -> None:
+        """Write nothing. Only called if `cites_in_text` is true."""
 
     @abstractmethod
     def broken_off(self, block: Block) -> None: ...

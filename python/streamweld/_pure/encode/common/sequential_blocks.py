@@ -95,7 +95,7 @@ class Block:
     item: str | None = None
     # Unknown members of the start event (empty if the source has another dialect).
     members: Raw = field(default_factory=dict[str, str])
-    cited: int = 0  # number of annotations that were already written
+    cited: int = 0  # number of annotations that were written
     cites_late: bool = False  # an annotation arrived while the block was not open
     unmodelled: UnmodelledBlock | None = None  # the content of a block without a part
 
@@ -121,6 +121,7 @@ class Writer(Protocol):
     runs_calls: bool  # the target can represent calls that the client does not run, and their results
     # True if clients of the dialect accept several open blocks, which a source of the same dialect may send.
     side_by_side: bool
+    cites_in_text: bool  # a cited page is written into the open block of text
 
     def open(self, block: Block) -> None:
         """Write the start event of a block.
@@ -166,6 +167,12 @@ class Writer(Protocol):
         """Write a source, a file, or a tool result.
 
         `call` is the call that a tool result belongs to, if that call was written.
+        """
+        ...
+
+    def cite(self, page: Source, block: Block | None) -> None:
+        """Write a cited page into the open block of text. `block` is None if no such block is open. Called only if
+        `cites_in_text` is true.
         """
         ...
 
@@ -448,6 +455,10 @@ class Blocks:
     # Sources, files and results
 
     def _standalone(self, event: StandalonePart) -> None:
+        if isinstance(event, Source) and self._writer.cites_in_text:
+            is_text = self._active is not None and self._active.kind == "text"
+            self._writer.cite(event, self._active if is_text else None)
+            return
         if isinstance(event, ToolResult):
             owner = self._ids.get(event.call_id) or self._unwritten_calls.get(event.call_id)
             if owner is not None:

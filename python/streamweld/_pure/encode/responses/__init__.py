@@ -7,11 +7,13 @@ opens its item. The closing events of an item repeat its whole text, including a
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld._json import loads_raw
-from streamweld._pure.encode.common.citations import Citation, read_citation
+from streamweld._pure.encode.common.citations import Citation, FileCitation, read_citation, read_file
 from streamweld._pure.encode.common.encode_context import final_text, is_whole
 from streamweld._pure.encode.common.finish import CUT, fault_of, finish_word, sent_word
 from streamweld._pure.encode.common.logprobs import read_logprobs
@@ -19,7 +21,8 @@ from streamweld._pure.encode.common.same_json import same_value
 from streamweld._pure.encode.common.usage import neutral
 from streamweld._pure.encode.common.writer import compact_json, members, quoted, spliced
 from streamweld._pure.encode.responses.copied_items import object_members
-from streamweld._pure.encode.responses.item_members import ItemMembers, read_members
+from streamweld._pure.encode.responses.image import write_image
+from streamweld._pure.encode.responses.item_members import NO_MEMBERS, ItemMembers, read_members
 from streamweld._pure.encode.responses.items import (
     CALL,
     CUSTOM,
@@ -35,7 +38,8 @@ from streamweld._pure.encode.responses.items import (
     Wire,
 )
 from streamweld._pure.encode.responses.resource import Resource, usage_json
-from streamweld._pure.encode.responses.sent_items import SentItems, is_written
+from streamweld._pure.encode.responses.sent_items import Announced, KnownItems, SentItems, is_written
+from streamweld._pure.encode.responses.web_search import WebSearches
 from streamweld._pure.json.scanner import Payload, replace_lone_surrogates
 from streamweld._pure.model.unmodelled import Annotated, ItemEnd, ItemEvent, SentItem, SentPart
 from streamweld.events import (
@@ -69,6 +73,7 @@ if TYPE_CHECKING:
 
     from streamweld._pure.encode.common.encode_context import EncodeContext
     from streamweld._pure.encode.common.finish import Ending, Fault
+    from streamweld._pure.encode.responses.item_members import OtherPart
     from streamweld._pure.encode.responses.items import ItemStatus, Shape
     from streamweld._pure.model.output import AddedItem
     from streamweld._pure.model.unmodelled import Unmodelled
@@ -95,6 +100,15 @@ class _Content(Enum):
     EVENTS = auto()  # content that is not an item
     WRITTEN = auto()  # an item that is written from its events
     COPIED = auto()  # an item or event that is copied from the source
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """A text item from the source whose events are being written."""
+
+    key: Key
+    item: Announced
+    index: int | None  # the index to keep
 
 
 class Responses:
@@ -126,14 +140,14 @@ class Responses:
         self._finished: Finished | None = None
         self._called = False  # a complete call was written
         self._unfinished: list[tuple[int, str]] = []  # part numbers of incomplete calls, each with its reason
-        self._sent_items = SentItems(context, self._wire, self._begin_copied, self._find)
+        self._searches = WebSearches(context, self._wire)
+        self._known = KnownItems()
+        self._sent_items = SentItems(context, self._wire, self._known, self._begin_copied, self._open_announced)
         self._content = _Content.EVENTS
         self._copied_parts: set[int] = set()  # parts of items that are copied
-        self._by_id: dict[str, Holder | CallItem] = {}  # items that are written from events, by id
-        self._by_index: dict[int, Holder | CallItem] = {}  # the last of them that the source opened at each index
         self._unopened: dict[Key, ItemMembers] = {}  # members of the source's items that no event has opened yet
         self._current: ItemMembers | None = None  # members of the source's item whose events are being written
-        self._filled: Holder | None = None  # the item with parts of unknown types whose events are being written
+        self._listing: _Listing | None = None  # the text item from the source whose events are being written
         self._take: Mapping[type[Any], Callable[[Any], None]] = {
             TextStarted: self._text_started,
             TextDelta: self._delta,
@@ -177,7 +191,7 @@ class Responses:
                 return
             # The items of a source in the same dialect keep their unknown members, but its deltas do not.
             is_kept = own and not isinstance(event, _DELTAS)
-            if not self._takes_logprobs(event) and not is_kept:
+            if not self._takes_logprobs(event) and not is_kept and not self._searches.expresses(event):
                 losses.metadata(event)
             self._open(None)
             handler(event)
@@ -193,18 +207,18 @@ class Responses:
                 else:
                     self._keep_members(content)
             case SentPart():
+                self._open(None)
                 self._content = _Content.COPIED
-                self._copy_part(content)
+                self._other_part(content)
             case ItemEvent():
                 self._content = _Content.COPIED
                 if self._resource is None:
                     self._context.losses.note("unknown")  # no event comes before the one that opens the response
                 else:
-                    self._end_idle_items()
-                    self._sent_items.copy_event(content)
+                    self._sent_items.copy_event(content, self._end_idle_items)
             case ItemEnd():
-                self._end_parts()
                 self._content, self._current = _Content.EVENTS, None
+                self._end_listing()
             case Annotated():
                 item = self._items.get(content.part)
                 # The annotations of a finished item follow its text.
@@ -285,8 +299,13 @@ class Responses:
 
     def _close_all(self) -> None:
         self._end_idle_items()
+        searches = deque(self._searches.open_indexes())
         for part in list(self._items):
+            while searches and searches[0] < self._index[part]:
+                self._cut_search(searches.popleft())
             self._close(part, "incomplete")
+        for index in searches:
+            self._cut_search(index)
         self._end_idle_items("incomplete")
         self._end_resumed()
 
@@ -350,10 +369,14 @@ class Responses:
                 self._holder_of[part].ended = True
         done = self._idle if status == "completed" else self._holders
         for holder in sorted([one for key, one in done.items() if key != but], key=_turn):
-            self._idle.pop(holder.key, None)
-            self._left[holder.key] = self._holders.pop(holder.key)
-            self._output[holder.index] = holder.close(status)
-            self._parts[holder.index] = holder.numbers
+            self._leave(holder, status)
+
+    def _leave(self, holder: Holder, status: ItemStatus) -> None:
+        """End an item."""
+        self._idle.pop(holder.key, None)
+        self._left[holder.key] = self._holders.pop(holder.key)
+        self._output[holder.index] = holder.close(status)
+        self._parts[holder.index] = holder.numbers
 
     def _end_resumed(self) -> None:
         """Write a second `output_item.done` event for each resumed item.
@@ -379,7 +402,10 @@ class Responses:
     def _end_part(self, holder: Holder, part: int) -> None:
         """Record that a part of the item ended. An item can end once all its parts have ended."""
         holder.open.discard(part)
-        if not holder.open and self._holders.get(holder.key) is holder:
+        self._mark_idle(holder)
+
+    def _mark_idle(self, holder: Holder) -> None:
+        if not (holder.open or holder.has_open_others) and self._holders.get(holder.key) is holder:
             self._idle[holder.key] = holder
 
     def _new_index(self, part: int, sent: int | None = None) -> int:
@@ -388,6 +414,9 @@ class Responses:
         """
         index = self._index[part] = self._take_index(sent)
         return index
+
+    def _next_index(self) -> int:
+        return self._take_index(None)
 
     def _take_index(self, sent: int | None) -> int:
         self._next = max(self._next, self._context.passed.next_index)
@@ -432,17 +461,8 @@ class Responses:
         self._end_idle_items()
         return self._take_index(self._context.passed.index)
 
-    def _find(self, item_id: str | None, index: int | None) -> Holder | CallItem | None:
-        """Return the item with this id, or the last item that the source opened at this index."""
-        by_id = None if item_id is None else self._by_id.get(item_id)
-        return by_id if by_id is not None or index is None else self._by_index.get(index)
-
-    def _record(self, item: Holder | CallItem, identity: str | None, at: int | None) -> None:
-        """Store an item, so that the events that are copied find it."""
-        if identity is not None:
-            self._by_id[identity] = item
-        if at is not None:
-            self._by_index[at] = item
+    def _open_announced(self, item: Announced) -> Holder:
+        return self._own_holder(self._content_shape(item.kind), item.at, item.id, None)
 
     def _keep_members(self, sent: SentItem) -> None:
         """Store the members of an item from the source that the encoder does not write itself."""
@@ -450,58 +470,89 @@ class Responses:
         if sent.kind not in ("message", "reasoning"):
             self._current = members  # the events of a call follow
             return
-        item_id = _id_of(sent.item)
-        key = _key(sent.kind, sent.index, item_id, self._added(sent.kind, sent.index, item_id))
-        item = self._holders.get(key) or self._left.get(key) or (None if item_id is None else self._by_id.get(item_id))
-        if item is None:
+        item = Announced(sent.kind, sent.index, _id_of(sent.item))
+        key = _key(item.kind, item.at, item.id, self._added(item.kind, item.at, item.id))
+        known = self._known_holder(key, item)
+        if known is not None:
+            known.take_members(members)
+        else:
+            self._known.add(item.id or None, item.at, item)
             self._unopened[key] = members
-            if members.content.others:
-                self._filled = self._own_holder(self._content_shape(sent.kind), sent.index, item_id)
-        elif isinstance(item, Holder):
-            item.take_members(members)
-            self._filled = item
+        self._listing = _Listing(key, item, self._context.passed.index)
 
-    def _end_parts(self) -> None:
-        """Write the parts of unknown types that the source's item has, after its other parts."""
-        holder, self._filled = self._filled, None
+    def _known_holder(self, key: Key, item: Announced) -> Holder | None:
+        by_id = None if item.id is None else self._known.by_id.get(item.id)
+        return self._holders.get(key) or self._left.get(key) or (by_id if isinstance(by_id, Holder) else None)
+
+    def _end_listing(self) -> None:
+        """Write the content parts of the source's item that are not written from events, and end them if the item
+        ends.
+        """
+        listing, self._listing = self._listing, None
+        if listing is None:
+            return
+        sent = listing.item
+        holder = self._known_holder(listing.key, sent)
         if holder is None:
-            return
-        if self._holders.get(holder.key) is not holder:
-            if holder.lacks_others():
-                self._context.losses.note("unknown")
-            return
-        if holder.members.is_done:
-            holder.close_others()
-        holder.write_others(before_text=False)
-        if holder.members.is_done and not holder.open:
-            self._idle[holder.key] = holder
+            if not (listing.key in self._unopened and self._unopened[listing.key].content.others):
+                return
+            holder = self._own_holder(self._content_shape(sent.kind), sent.at, sent.id, listing.index)
+        self._context.passed.index = listing.index
+        is_open = self._holders.get(holder.key) is holder
+        ends = is_open and holder.members.is_done
+        if ends:
+            holder.end_others()
+        self._write_others(holder, None, shows=is_open)
+        if ends:
+            self._mark_idle(holder)
             if not holder.numbers:
                 # No part tells whether the event that ends the item passes through.
-                self._end_idle_items()
+                self._leave(holder, "completed")
 
-    def _copy_part(self, sent: SentPart) -> None:
-        """Write an event that opens or closes a part of unknown type. The part is not written if its item was not
-        opened or has ended.
+    def _write_others(self, holder: Holder, shape: Shape | None, *, shows: bool = True) -> None:
+        """Write the content parts that the source's item lists before the next part of a shape, or before its end, and
+        that are not written from events. If `shows` is false, only the item contains them.
         """
+        if shape is SUMMARY:
+            return
+        while (part := holder.next_other(shape)) is not None:
+            added = self._add_other(holder, part.position, part.json, shows=shows)
+            if holder.members.is_done:
+                holder.end_other(added, shows=shows)
+
+    def _add_other(self, holder: Holder, sent: int | None, raw: str, *, shows: bool = True) -> OtherPart:
+        """Add a content part with the index `sent` in the source."""
         passed = self._context.passed
-        for kind in ("message", "reasoning"):
-            key = _key(kind, sent.index, sent.item_id, self._added(kind, sent.index, sent.item_id))
-            if key in self._holders or key in self._unopened or (passed.index is not None and key in self._left):
-                holder = self._own_holder(self._content_shape(kind), sent.index, sent.item_id)
-                write = holder.close_other if sent.closes else holder.open_other
-                is_kept = passed.keeps(len(sent.part.encode()))
-                if not is_kept:
-                    self._context.losses.note("metadata")
-                write(sent.sub, sent.part, is_kept=is_kept)
-                return
-        self._context.losses.note("unknown")
+        # As long as the source's events pass through, clients have the part at the source's index.
+        kept = None if passed.index is None else sent
+        sub = holder.free_sub(TEXT if holder.is_message else RAW, kept)
+        passed.moved = passed.moved or kept not in (None, sub)
+        return holder.add_other(sent, sub, raw, shows=shows)
+
+    def _other_part(self, sent: SentPart) -> None:
+        """Write an event about a content part of a type that the encoder does not write itself."""
+        passed = self._context.passed
+        if not passed.keeps(len(sent.part.encode())):
+            self._context.losses.note("metadata")
+            return
+        is_reasoning = self._added("reasoning", sent.index, sent.item_id) is not None
+        shape = self._content_shape("reasoning" if is_reasoning else "message")
+        holder = self._own_holder(shape, sent.index, sent.item_id, passed.index)
+        part = holder.find_other(sent.sub, closes=sent.closes)
+        if part is None:
+            part = self._add_other(holder, sent.sub, sent.part)
+        else:
+            part.json = sent.part
+        if sent.closes:
+            holder.end_other(part)
+        self._mark_idle(holder)
 
     def _content_shape(self, kind: str) -> Shape:
         return TEXT if kind == "message" else self._reasoning_shape("raw")
 
     def _take_current(self) -> ItemMembers:
         """Return the members of the source's item whose events are being written."""
-        members, self._current = self._current or ItemMembers(), None
+        members, self._current = self._current or NO_MEMBERS, None
         return members
 
     # Text
@@ -521,8 +572,7 @@ class Responses:
     def _own_part(self, part: int, shape: Shape) -> None:
         """Open a part inside its item, with the ids and the index from the source."""
         passed = self._context.passed
-        holder = self._own_holder(shape, passed.at, passed.item_id)
-        self._idle.pop(holder.key, None)
+        holder = self._own_holder(shape, passed.at, passed.item_id, passed.index)
         self._holder_of[part] = holder
         holder.open.add(part)
         holder.numbers.add(part)
@@ -530,22 +580,23 @@ class Responses:
         if passed.sub is None and shape.holder is not None:
             self._bare[part] = holder  # an item without a part; its metadata is written when the item ends
         else:
-            holder.write_others(before_text=True)
+            self._write_others(holder, shape)
             # Clients append parts to an item, so the source's index is valid only as long as the source's events pass
             # through.
             sub = holder.free_sub(shape, None if passed.index is None else passed.sub)
             passed.moved = passed.moved or passed.sub not in (None, sub)
             self._items[part] = TextItem(holder, shape, sub)
 
-    def _own_holder(self, shape: Shape, at: int | None, item_id: str | None) -> Holder:
-        """Return the source's item with this index or id. Open or resume the item if necessary."""
-        passed = self._context.passed
+    def _own_holder(self, shape: Shape, at: int | None, item_id: str | None, index: int | None) -> Holder:
+        """Return the source's item with this index or id. Open or resume the item if necessary. `index` is the index to
+        keep.
+        """
         kind = "message" if shape.holder is None else "reasoning"
         sent = self._added(kind, at, item_id)
         key = _key(kind, at, item_id, sent)
         self._end_idle_items(but=key)
         holder = self._holders.get(key)
-        if holder is None and passed.index is not None and key in self._left:
+        if holder is None and index is not None and key in self._left:
             # An item that was ended because another item followed is resumed if the source continues it.
             holder = self._left.pop(key)
             if not holder.resumed:
@@ -556,12 +607,15 @@ class Responses:
         if holder is None:
             known, is_announced = self._as_added(sent, at)
             identity = known.id if known else item_id or self._context.mint.new("msg" if shape.holder is None else "rs")
-            index = self._take_index(at if is_announced else passed.index)
+            index = self._take_index(at if is_announced else index)
             announced = is_announced and index == at
-            members = self._unopened.pop(key, None) or ItemMembers()
+            members = self._unopened.pop(key, None) or NO_MEMBERS
             holder = Holder(self._wire, shape, identity, index, members, announced=announced)
-            self._record(holder, identity, at)
+            self._known.add(identity, at, holder)
+            if item_id is not None:
+                self._known.add(item_id, None, holder)
             self._begin_item(holder, key)
+        self._idle.pop(key, None)
         return holder
 
     def _added(self, kind: str, at: int | None, item_id: str | None) -> AddedItem | None:
@@ -629,7 +683,8 @@ class Responses:
             holder = self._bare.pop(event.part, None)
             if holder is None:
                 identity = self._context.mint.new("msg" if shape.holder is None else "rs")
-                holder = Holder(self._wire, shape, identity, self._new_index(event.part), ItemMembers())
+                holder = Holder(self._wire, shape, identity, self._new_index(event.part), NO_MEMBERS)
+            self._write_others(holder, shape)
             item = self._items[event.part] = TextItem(holder, shape, holder.free_sub(shape))
         return item
 
@@ -668,20 +723,23 @@ class Responses:
         return tuple(map(compact_json, left))
 
     def _citations(self, event: TextDone) -> tuple[str, ...]:
-        """Return the cited pages of another dialect as annotations. A truncated part has none."""
-        citations: list[Citation] = []
+        """Return the cited pages and files of another dialect as annotations. A truncated part has none."""
+        citations: list[str] = []
+        end = len(event.text)
         for annotation in event.annotations:
-            citation = read_citation(annotation, len(event.text))
-            if citation is None or citation.start is None or citation.end is None or not event.text:
+            citation = read_citation(annotation, end)
+            file = read_file(annotation) if self._context.source == "anthropic" else None
+            if file is not None and event.text:
+                citations.append(_file_annotation(file, end))
+            elif citation is None or citation.start is None or citation.end is None or not event.text:
                 self._context.losses.note("sources")
             else:
-                citations.append(citation)
+                citations.append(_annotation(citation))
         if event.text and not self._context.cut:
             # Pages without a position are cited with an empty range at the end of the text.
-            end = len(event.text)
-            citations += [Citation(page.url or "", page.title, end, end) for page in self._pages]
+            citations += [_annotation(Citation(page.url or "", page.title, end, end)) for page in self._pages]
             self._pages = []
-        return () if self._context.cut else tuple(map(_annotation, citations))
+        return () if self._context.cut else tuple(citations)
 
     def _reasoning_done(self, event: ReasoningDone) -> None:
         carries = self._context.carries
@@ -725,7 +783,7 @@ class Responses:
         )
         identity = known.id if known else identity or self._context.mint.new("fc")
         item = CallItem(self._wire, shape, identity, self._new_index(part, sent), names, self._take_current())
-        self._record(item, identity, passed.at)
+        self._known.add(identity, passed.at if passed.own else None, item)
         self._items[part] = item
         return item
 
@@ -749,7 +807,8 @@ class Responses:
         own = self._context.passed.own
         if not isinstance(item, CallItem):
             if call.provider_executed and not own:
-                self._context.losses.note("server_tool")
+                if not self._searches.begin(call, self._next_index):
+                    self._context.losses.note("server_tool")
                 return
             if not call.name or not call.call_id:
                 self._context.losses.note("nameless_call")
@@ -787,10 +846,20 @@ class Responses:
             # Only the last item may be incomplete, so this call stays open until the end.
             self._unfinished.append((call.part, _INVALID_REASON if call.state == "invalid" else _CUT_REASON))
 
-    def _result(self, _: ToolResult) -> None:
-        self._context.losses.note("server_tool")
+    def _result(self, result: ToolResult) -> None:
+        finished = self._searches.finish(result)
+        if finished is None:
+            self._context.losses.note("server_tool")
+        else:
+            self._add_output(*finished)
 
-    # Ending and citations
+    def _cut_search(self, index: int) -> None:
+        self._add_output(index, self._searches.cut(index))
+
+    def _add_output(self, index: int, item: str) -> None:
+        self._output[index] = lambda: item
+
+    # Ending, citations and images
 
     def _source(self, source: Source) -> None:
         if source.url is None:
@@ -798,8 +867,12 @@ class Responses:
         else:
             self._pages.append(source)
 
-    def _file(self, _: File) -> None:
-        self._context.losses.note("files")
+    def _file(self, file: File) -> None:
+        written = write_image(self._context, self._wire, file, self._next_index)
+        if written is None:
+            self._context.losses.note("files")
+        else:
+            self._add_output(*written)
 
     def _finish(self, event: Finished) -> None:
         self._end_idle_items()
@@ -816,6 +889,10 @@ def _word(finished: Finished) -> str | None:
 def _annotation(citation: Citation) -> str:
     span = f'"start_index":{citation.start or 0},"end_index":{citation.end or 0}'
     return f'{{"type":"url_citation","url":{quoted(citation.url)},{span},"title":{quoted(citation.title or "")}}}'
+
+
+def _file_annotation(file: FileCitation, end: int) -> str:
+    return members(type='"file_citation"', file_id=quoted(file.file_id), filename=quoted(file.name), index=str(end))
 
 
 def _key(kind: str, at: int | None, item_id: str | None, sent: AddedItem | None) -> Key:

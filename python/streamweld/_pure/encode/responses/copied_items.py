@@ -26,20 +26,18 @@ class Copied:
     index: int
     kind: str
     identity: str  # the id that clients received, which the encoder mints if the item was sent without one
-    json: str | None = None  # the item as it was last sent; None if there is no room to store it
+    json: str | None = None  # the item as it was last sent; None if it exceeds the limit
     is_done: bool = False
 
 
 class CopiedItems:
     """The items of one response that are written as they were sent."""
 
-    __slots__ = ("all", "by_id", "by_index", "by_name")
+    __slots__ = ("all", "by_name")
 
     def __init__(self) -> None:
         self.all: list[Copied] = []
         self.by_name: dict[Name, Copied] = {}
-        self.by_id: dict[str, Copied] = {}
-        self.by_index: dict[int, Copied] = {}  # the last item that was opened at each index in the source
 
     def listed(self) -> dict[int, str]:
         """Return the JSON of each stored item, by index. An item that has not ended gets the status `incomplete`."""
@@ -50,7 +48,7 @@ class CopiedItems:
         }
 
     def lack_any(self) -> bool:
-        """Return True if an item is missing in the output because there was no room to store it."""
+        """Return True if an item is missing in the output because it exceeded the limit."""
         return any(item.json is None for item in self.all)
 
 

@@ -12,12 +12,13 @@ from streamweld._pure.encode.common.encode_context import could_be_run
 from streamweld._pure.encode.common.extra_members import members_text
 from streamweld._pure.encode.common.part_details import WrittenText
 from streamweld._pure.encode.common.writer import quoted, spliced
+from streamweld._pure.encode.responses.item_members import OtherPart, OtherParts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from streamweld._pure.encode.common.encode_context import EncodeContext
-    from streamweld._pure.encode.responses.item_members import ItemMembers, SentParts
+    from streamweld._pure.encode.responses.item_members import ItemMembers, ListedPart, SentParts
 
 __all__ = ["CALL", "CUSTOM", "OPENRESPONSES", "RAW", "REFUSAL", "SUMMARY", "TEXT"]
 __all__ += ["CallItem", "Holder", "Key", "TextItem", "Wire"]
@@ -88,24 +89,11 @@ class ClosedPart:
         return f"{self.json}{members_text(sent.members(self.place, self.kind))}}}"
 
 
-@dataclass(slots=True)
-class OtherPart:
-    """A part of a type that the encoder does not write from events."""
-
-    sub: int
-    json: str | None  # the part as it was sent last; None if there is no room to store it
-
-    def whole(self, _: SentParts) -> str:
-        """Return the JSON of the part."""
-        return spliced(self.json or "null")
-
-
 class Holder:
     """A message or reasoning item, and its parts."""
 
     __slots__ = (
         "_next",
-        "_open_others",
         "_others",
         "_texts",
         "at",
@@ -115,6 +103,7 @@ class Holder:
         "index",
         "is_message",
         "key",
+        "kind",
         "members",
         "numbers",
         "open",
@@ -151,13 +140,15 @@ class Holder:
         self.turn = 0
         self.at = f'"output_index":{index}'
         self.is_message = shape.holder is None
+        self.kind = "message" if self.is_message else "reasoning"
         self.encrypted: str | None = None
         # The parts by member and index. An open or retracted part is None.
         self.parts: dict[str, dict[int, ClosedPart | OtherPart | None]] = {shape.holder or "content": {}}
         self._next: dict[str, int] = {}  # for each index member, one more than the highest part index
         self._texts: dict[str, int] = {}  # for each index member, the number of parts written from events
-        self._others: list[OtherPart] = []  # the other parts in `content`, in order
-        self._open_others: dict[int, OtherPart] = {}  # the open ones of them, by the source's index
+        # The parts in `content` that are not written from events. Most items have none, and there may be many items.
+        self._others: OtherParts | None = None
+        self._list_others(members)
         if not announced:
             wire.event("response.output_item.added", f'{self.at},"item":{self._item("in_progress")}')
 
@@ -173,78 +164,68 @@ class Holder:
         member = shape.holder or "content"
         place = self._texts.get(member, 0)
         self._texts[member] = place + 1
-        self._add(member, sub, None)
+        self._take(member, sub, None)
         return place
 
-    def _add(self, member: str, sub: int, part: OtherPart | None) -> None:
+    def _take(self, member: str, sub: int, part: OtherPart | None) -> None:
         self.parts.setdefault(member, {})[sub] = part
         self._next[member] = max(sub + 1, self._next.get(member, 0))
 
     def take_members(self, members: ItemMembers) -> None:
-        """Take the members of the source's item. Its parts that are known already may have changed."""
+        """Take the members of the source's item, which may list other forms of the parts that were sent."""
         self.members = members
-        for part, (_, raw) in zip(self._others, members.content.others, strict=False):
-            if part.json is not None:
-                part.json = raw
+        self._list_others(members)
 
-    def open_other(self, sub: int | None, raw: str, *, is_kept: bool) -> int:
-        """Open a part that was sent with the index `sub`, and return its index. `is_kept` is false if there is no room
-        to store the part.
+    def _list_others(self, members: ItemMembers) -> None:
+        if self._others is not None or members.content.others:
+            self._made_others().list(members.content.others)
+
+    def _made_others(self) -> OtherParts:
+        if self._others is None:
+            self._others = OtherParts()
+        return self._others
+
+    def find_other(self, index: int | None, *, closes: bool) -> OtherPart | None:
+        """Return the part with this index in the source, if it is written as it was sent."""
+        return None if self._others is None else self._others.find(index, closes=closes)
+
+    @property
+    def has_open_others(self) -> bool:
+        """Whether a part that is written as it was sent has not ended."""
+        return self._others is not None and self._others.open > 0
+
+    def add_other(self, sent: int | None, sub: int, raw: str, *, shows: bool = True) -> OtherPart:
+        """Add a part that is written as it was sent. `sent` is its index in the source. If `shows` is false, only the
+        item contains the part.
         """
-        made = OtherPart(self._next.get("content", 0), raw if is_kept else None)
-        key = made.sub if sub is None else sub
-        self._close_at(key)
-        self._others.append(made)
-        self._open_others[key] = made
-        self._add("content", made.sub, made if is_kept else None)
-        self._part_event("added", made.sub, raw)
-        return made.sub
+        part = self._made_others().add(sent, sub, raw)
+        self._take("content", sub, part)
+        if shows:
+            self._other_event("added", part)
+        return part
 
-    def close_other(self, sub: int | None, raw: str, *, is_kept: bool) -> None:
-        """Close the open part that was sent with the index `sub`. If there is none, close the only open part, or a new
-        part.
+    def end_other(self, part: OtherPart, *, shows: bool = True) -> None:
+        """End a part that is written as it was sent."""
+        if self._made_others().end(part) and shows:
+            self._other_event("done", part)
+
+    def end_others(self) -> None:
+        """End the open parts that are written as they were sent."""
+        if self._others is not None and self._others.open:
+            for part in self._others.all:
+                self.end_other(part)
+
+    def next_other(self, shape: Shape | None) -> ListedPart | None:
+        """Remove and return the next part that is not written yet and precedes the next text of a shape, or that
+        precedes the end of the item.
         """
-        if sub not in self._open_others:
-            only = next(iter(self._open_others)) if len(self._open_others) == 1 else None
-            sub = self.open_other(None, raw, is_kept=is_kept) if only is None else only
-        part = self._open_others.pop(sub)
-        if part.json is not None:
-            part.json = raw if is_kept else None
-            self.parts["content"][part.sub] = part if is_kept else None
-        self._part_event("done", part.sub, raw)
+        waiting = None if self._others is None else self._others.waiting
+        if not waiting or (shape is not None and waiting[-1].before > self._texts.get(shape.holder or "content", 0)):
+            return None
+        return waiting.pop()
 
-    def write_others(self, *, before_text: bool) -> None:
-        """Write the parts of the source's item that the encoder does not write from events, if they are new.
-        `before_text` is true if only those are written that precede the next text.
-        """
-        texts, known = self._texts.get("content", 0), self.members.content.others
-        while len(self._others) < len(known):
-            place, raw = known[len(self._others)]
-            if before_text and place > texts:
-                break
-            sub = self.open_other(None, raw, is_kept=True)
-            if self.members.is_done:
-                self._close_at(sub)
-
-    def lacks_others(self) -> bool:
-        """Return True if the source's item has parts that the encoder neither writes from events nor has written."""
-        return len(self._others) < len(self.members.content.others)
-
-    def close_others(self) -> None:
-        """Close the open parts that are not written from events."""
-        for sub in list(self._open_others):
-            self._close_at(sub)
-
-    def _close_at(self, sub: int) -> None:
-        """Close the part that was sent with the index `sub`, if it is open and stored."""
-        part = self._open_others.get(sub)
-        if part is not None and part.json is not None:
-            self.close_other(sub, part.json, is_kept=True)
-        else:
-            self._open_others.pop(sub, None)
-
-    def _part_event(self, verb: str, sub: int, raw: str) -> None:
-        fields = f'"item_id":{self.identity},{self.at},"content_index":{sub},"part":{spliced(raw)}'
+    def _other_event(self, verb: str, part: OtherPart) -> None:
+        fields = f'"item_id":{self.identity},{self.at},"content_index":{part.sub},"part":{spliced(part.json)}'
         self.wire.event(f"response.content_part.{verb}", fields)
 
     def sent_parts(self, shape: Shape) -> SentParts:
@@ -257,7 +238,7 @@ class Holder:
         The JSON is created on demand, because the item may have many parts and may still continue.
         """
         self.status = status
-        self.close_others()
+        self.end_others()
         if not self.resumed:
             self.done()
         return lambda: self._item(status)
@@ -445,6 +426,11 @@ class CallItem:
         self._location = f'"item_id":{item_id},{self._at}'
         self._head = f'"type":"{shape.type}","id":{item_id},"call_id":{quoted(self.call_id)},"name":{quoted(self.name)}'
         wire.event("response.output_item.added", f'{self._at},"item":{self._item("in_progress", quoted(""))}')
+
+    @property
+    def kind(self) -> str:
+        """The type of the item."""
+        return self._shape.type
 
     def delta(self, text: str) -> None:
         if text and not self.corrected:

@@ -6,9 +6,11 @@ The events of such an item are copied. Only their sequence numbers and the membe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from streamweld._json import loads_raw
+from streamweld._pure.dialect.responses.readers import ITEM_TYPES, family_of
 from streamweld._pure.dialect.upstream_error import is_blank_error
 from streamweld._pure.encode.common.writer import quoted, spliced
 from streamweld._pure.encode.responses.copied_items import (
@@ -30,7 +32,10 @@ if TYPE_CHECKING:
     from streamweld._pure.json.members import Raw
     from streamweld._pure.model.unmodelled import ItemEvent, SentItem
 
-__all__ = ["SentItems", "is_written"]
+__all__ = ["Announced", "KnownItem", "KnownItems", "SentItems", "is_written"]
+
+# An item that clients of the response have, or that the source announced and the encoder has not written yet.
+KnownItem: TypeAlias = "Copied | Holder | CallItem | Announced"
 
 # Item types that the encoder writes from events. Their unknown members are added (`item_members`).
 _WRITTEN: Final = frozenset({"message", "reasoning", "function_call", "custom_tool_call"})
@@ -41,25 +46,53 @@ def is_written(kind: str) -> bool:
     return kind in _WRITTEN
 
 
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """A message or reasoning item that the source announced and that the encoder has not written, because it has no
+    part yet.
+    """
+
+    kind: str
+    at: int | None
+    id: str | None
+
+
+class KnownItems:
+    """The items of a source in the same dialect, by the ids and the indexes that the source gives them."""
+
+    __slots__ = ("by_id", "by_index")
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, KnownItem] = {}
+        self.by_index: dict[int, KnownItem] = {}
+
+    def add(self, item_id: str | None, index: int | None, item: KnownItem) -> None:
+        """Store an item, which replaces earlier items with the same id or index."""
+        if item_id is not None:
+            self.by_id[item_id] = item
+        if index is not None:
+            self.by_index[index] = item
+
+
 class SentItems:
     """Writes the items of one response that are copied from the source, and the events about them."""
 
-    __slots__ = ("_begin", "_context", "_find", "_wire", "copied")
+    __slots__ = ("_begin", "_context", "_known", "_open_announced", "_wire", "copied")
 
     def __init__(
         self,
         context: EncodeContext,
         wire: Wire,
+        known: KnownItems,
         begin: Callable[[], int],
-        find: Callable[[str | None, int | None], Holder | CallItem | None],
+        open_announced: Callable[[Announced], Holder],
     ) -> None:
-        """Create the writer. `begin` returns the index of a new item. `find` returns the item that the encoder writes
-        from events and that has an id, or that the source opened at an index.
-        """
+        """Create the writer. `begin` returns the index of a new item. `open_announced` opens an item without a part."""
         self._context = context
         self._wire = wire
         self._begin = begin
-        self._find = find
+        self._known = known
+        self._open_announced = open_announced
         self.copied = CopiedItems()
 
     def copy_item(self, sent: SentItem) -> None:
@@ -80,8 +113,7 @@ class SentItems:
         known = self.copied.by_name.get(name) or self._open_at(sent)
         item = known or self._open(sent, item_id)
         self.copied.by_name[name] = item
-        if item_id is not None:
-            self.copied.by_id[item_id] = item
+        self._known.add(item_id, sent.index, item)
         # Clients compare the id with the one that they received first.
         named = sent.item if item_id == item.identity else with_values(sent.item, {"id": quoted(item.identity)})
         if known is None and sent.place != "added":
@@ -99,52 +131,52 @@ class SentItems:
         elif sent.place == "output" and not is_over:
             self._wire.event("response.output_item.done", f'"output_index":{item.index},"item":{spliced(named)}')
 
-    def copy_event(self, sent: ItemEvent) -> None:
+    def copy_event(self, sent: ItemEvent, end_idle_items: Callable[[], None]) -> None:
         """Copy an event that the encoder does not write itself.
 
-        An event of an item that was never opened is not written, because clients could not find the item. An event
+        An event of an item that clients do not have is not written, because they could not find the item. An event
         whose name is not printable ASCII is not written, because its name could contain a line end.
         """
         members = object_members(sent.payload)
         name = _word(members, "type") or sent.event or ""
-        item_id = _word(members, "item_id")
-        index = integer(loads_raw(members.get("output_index", "null")))
-        values: dict[str, str] = {}
-        if item_id is not None or index is not None:
-            values = self._address(item_id, index)
-        is_unknown = not values and (item_id is not None or index is not None)
-        if is_unknown or not (name.isascii() and (name.isprintable())):
+        if not (name.isascii() and (name.isprintable())):
             self._context.losses.note("unknown")
             return
-        self._copy(name, sent.payload, values)
+        end_idle_items()
+        item_id, index = members.get("item_id", "null"), members.get("output_index", "null")
+        if item_id == "null" and index == "null" and family_of(name)[0] not in ITEM_TYPES:
+            self._copy(name, sent.payload, {})
+            return
+        values = self._address(name, _string(members, "item_id"), integer(loads_raw(index)))
+        if values is None:
+            self._context.losses.note("unknown")
+        else:
+            self._copy(name, sent.payload, values)
 
-    def _address(self, item_id: str | None, index: int | None) -> dict[str, str]:
-        """Return the members that address the item with an id, or the item that the source opened at an index. Return
-        no members if there is no such item.
+    def _address(self, name: str, item_id: str | None, index: int | None) -> dict[str, str] | None:
+        """Return the members that address the item with an id or, if no item has that id, the item at an index.
+
+        Return None if there is no such item, or if clients expect an item of another type.
         """
-        copied = None if item_id is None else self.copied.by_id.get(item_id)
-        written = None if copied is not None or item_id is None else self._find(item_id, None)
-        if copied is None and written is None and index is not None:
-            copied = self.copied.by_index.get(index)
-            written = None if copied is not None else self._find(None, index)
-        if copied is not None:
-            return {"output_index": str(copied.index), "item_id": quoted(copied.identity)}
-        if written is None:
-            return {}
-        known = {} if written.identity == "null" else {"item_id": written.identity}
-        return {"output_index": str(written.index), **known}
+        item = None if item_id is None else self._known.by_id.get(item_id)
+        if item is None and index is not None:
+            item = self._known.by_index.get(index)
+        if item is None or ITEM_TYPES.get(family_of(name)[0], item.kind) != item.kind:
+            return None
+        if isinstance(item, Announced):
+            item = self._open_announced(item)
+        identity = quoted(item.identity) if isinstance(item, Copied) else item.identity
+        known = {} if identity == "null" else {"item_id": identity}
+        return {"output_index": str(item.index), **known}
 
     def _open_at(self, sent: SentItem) -> Copied | None:
-        """Return the open item that an item ends although the item has another id."""
-        item = None if sent.index is None or sent.place == "added" else self.copied.by_index.get(sent.index)
-        return item if item is not None and item.kind == sent.kind and not item.is_done else None
+        """Return the open item that an event ends under another id. Clients expect the id that was announced."""
+        item = None if sent.index is None or sent.place != "done" else self._known.by_index.get(sent.index)
+        return item if isinstance(item, Copied) and item.kind == sent.kind and not item.is_done else None
 
     def _open(self, sent: SentItem, item_id: str | None) -> Copied:
         item = Copied(self._begin(), sent.kind, item_id or self._context.mint.new("item"))
         self.copied.all.append(item)
-        self.copied.by_id[item.identity] = item
-        if sent.index is not None:
-            self.copied.by_index[sent.index] = item
         return item
 
     def _keep(self, item: Copied, named: str, sent: SentItem) -> None:

@@ -130,6 +130,21 @@ pub(crate) fn each_piece<'w, 'o, 'a>(
     Ok(())
 }
 
+/// Returns true if the part has a type that no text has. Clients keep such a part in the list, as it was sent.
+pub(crate) fn is_unmodelled(part: &Object<'_>) -> bool {
+    let kind = part.string("type");
+    kind.is_some_and(|kind| !FACTS.content.contains_key(kind.as_ref()))
+}
+
+/// Returns the positions of the content parts of an item whose type no text has.
+pub(crate) fn unmodelled_positions<'a>(item: &Object<'a>, reader: &Reader<'_, '_, 'a>) -> Vec<i64> {
+    let content = item.get("content").map(|raw| reader.items(raw));
+    let parts = content.unwrap_or_default();
+    let is_other = |raw| Object::of(raw).is_some_and(|part| is_unmodelled(&part));
+    let positions = parts.iter().zip(0..).filter(|(raw, _)| is_other(**raw));
+    positions.map(|(_, position)| position).collect()
+}
+
 /// Returns the `TextKind` of a summary part, which does not depend on its `type`. Returns `None` if the `type` is not a
 /// string.
 fn of_summary<'a>(

@@ -215,7 +215,8 @@ impl Responses {
             }
             return Ok(());
         }
-        if reports && !(is_reported || matches!(step, Some(EventKind::ItemAdded))) {
+        let is_kept = matches!(step, Some(EventKind::ItemAdded | EventKind::Part { .. }));
+        if reports && !(is_reported || is_kept) {
             report_event(wire, payload);
         }
         unknown(wire, sent.as_deref(), payload)?;

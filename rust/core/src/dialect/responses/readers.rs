@@ -5,6 +5,7 @@
 //! clients raise an exception if an event contradicts what they have stored, if its item or part was not added before,
 //! or if the id of an item changes. The final result of the clients is the `output` in the last event.
 
+use crate::dialect::responses::content::is_unmodelled;
 use crate::dialect::responses::spec_tables::FACTS;
 use crate::json::Kind;
 use crate::json::Raw;
@@ -39,6 +40,19 @@ const WITHOUT_ID: [&str; 2] = ["function_call", "custom_tool_call"];
 
 /// Event families that clients expect under another name.
 const OTHER_NAMES: [&str; 2] = ["text", "function_call.arguments"];
+
+/// Returns the two halves of an event name: the object that the event is about, and what happened to it.
+fn family_of(name: &str) -> (&str, &str) {
+    let name = name.strip_prefix("response.").unwrap_or(name);
+    name.rsplit_once('.').unwrap_or(("", name))
+}
+
+/// Returns the type of item that clients expect at the index in an event of this name, or `None` if they do not look for
+/// an item.
+pub(crate) fn expected_type(name: &str) -> Option<&'static str> {
+    let name = name.strip_prefix("response.")?;
+    item_type(family_of(name).0)
+}
 
 /// Returns the type of item that events of `family` address, or `None` if the events do not address items.
 fn item_type(family: &str) -> Option<&'static str> {
@@ -236,8 +250,7 @@ impl Readers {
             "response.output_item.added" => self.added(out, event),
             "response.output_item.done" => self.item_done(out, event),
             _ => {
-                let name = kind.strip_prefix("response.").unwrap_or(kind);
-                let (family, verb) = name.rsplit_once('.').unwrap_or(("", name));
+                let (family, verb) = family_of(kind);
                 if family == "content_part" {
                     self.content_part(out, verb, event);
                 } else if let Some(kind) = item_type(family) {
@@ -420,13 +433,17 @@ impl Readers {
         let Some(part) = event.object("part") else {
             return;
         };
-        let is_reasoning = is_string(part.get("type"), "reasoning_text");
+        let is_other = is_unmodelled(&part);
+        let is_reasoning = |item: &Item| item.is("reasoning");
+        let inside = || index(event, "output_index").and_then(|at| self.items.get(&at));
+        let is_reasoning = is_string(part.get("type"), "reasoning_text")
+            || (is_other && inside().is_some_and(is_reasoning));
         let kind = if is_reasoning { "reasoning" } else { "message" };
         let is_full = self.parts > MAX_PARTS;
         let Some(item) = self.item(out, event, kind) else {
             return;
         };
-        if item.is("message") && !is_message_part(&part) {
+        if item.is("message") && !(is_message_part(&part) || is_other) {
             out.mark_misread("other_kind");
         }
         let count = (!is_full).then_some(item.parts.len());
@@ -516,7 +533,8 @@ fn check_whole(out: &mut Output<'_>, item: &Object<'_>) {
         }
         check_arguments(out, item);
     } else if is_string(item.get("type"), "message") {
-        let is_part = |raw| Object::of(raw).is_some_and(|part| is_message_part(&part));
+        let is_readable = |part: &Object<'_>| is_message_part(part) || is_unmodelled(part);
+        let is_part = |raw| Object::of(raw).is_some_and(|part| is_readable(&part));
         match array(item, "content") {
             None => out.mark_misread("no_text"),
             Some(raw) if !items(raw).into_iter().all(is_part) => out.mark_misread("other_kind"),

@@ -7,6 +7,7 @@ use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::responses::content::each_piece;
 use crate::dialect::responses::content::text_kind_of;
+use crate::dialect::responses::content::unmodelled_positions;
 use crate::dialect::responses::content_index::ContentIndexes;
 use crate::dialect::responses::content_index::Purpose;
 use crate::dialect::responses::read::ItemAddress;
@@ -31,6 +32,8 @@ use crate::model::fault::Fault;
 use crate::model::lazy_box::blank;
 use crate::model::small_map::Map;
 use crate::model::small_map::Set;
+use crate::model::unmodelled::SentPart;
+use crate::model::unmodelled::Unmodelled;
 use std::collections::HashMap;
 
 /// Maximum number of items, and of parts in each item, for which annotation counts and closed parts are stored.
@@ -231,6 +234,13 @@ impl Texts {
             if !closes {
                 self.indexes.skip(&sent);
             }
+            reader.wire.out.keep(Unmodelled::ContentPart(SentPart {
+                item_id: sent.item_id.as_deref(),
+                index: sent.index,
+                sub: sent.sub,
+                part: part.raw.text,
+                closes,
+            }));
             return Ok(false);
         };
         let purpose = if closes {
@@ -327,7 +337,20 @@ impl Texts {
         self.closed.remove(&self.members_of);
         self.indexes.begin(item_address);
         self.summary_indexes.begin(item_address);
+        let mut others = unmodelled_positions(item, reader).into_iter().peekable();
+        let skip = |indexes: &mut ContentIndexes, position| {
+            let sub = Some(position);
+            indexes.skip(&ItemAddress {
+                sub,
+                ..item_address.clone()
+            });
+        };
         each_piece(item, at, reader, |reader, piece, at| {
+            if piece.text_kind != TextKind::SUMMARY {
+                while let Some(position) = others.next_if(|other| *other < piece.position) {
+                    skip(&mut self.indexes, position);
+                }
+            }
             let Some(text) = piece.text(reader, at).filter(|text| !text.is_empty()) else {
                 return Ok(());
             };
@@ -348,7 +371,11 @@ impl Texts {
                 Some(text),
                 members_sent.as_deref(),
             )
-        })
+        })?;
+        for position in others {
+            skip(&mut self.indexes, position);
+        }
+        Ok(())
     }
 
     /// Closes the parts of a complete item. `again`: true if the item is in the terminal output, which repeats streamed

@@ -8,9 +8,11 @@ use crate::encode::ai_sdk::chunk::end;
 use crate::encode::ai_sdk::chunk::frame;
 use crate::encode::ai_sdk::chunk::member;
 use crate::encode::ai_sdk::chunk::write_provider_metadata;
+use crate::encode::ai_sdk::web_search::search_result;
 use crate::encode::common::block::Block;
 use crate::encode::common::block::BlockOutput;
 use crate::encode::common::block::BlockWriter;
+use crate::encode::common::citations::is_address;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::finish::EndingError;
 use crate::encode::common::part_details::Call;
@@ -20,6 +22,7 @@ use crate::encode::common::part_details::Done;
 use crate::encode::common::part_details::Kind;
 use crate::encode::common::part_details::StandalonePart;
 use crate::encode::common::part_order::PartOrder;
+use crate::encode::common::provider_metadata::has_phases;
 use crate::encode::common::provider_metadata::provider_metadata;
 use crate::encode::common::sequential_answer::Answer;
 use crate::encode::common::sequential_answer::Finish;
@@ -28,6 +31,7 @@ use crate::encode::common::writer::Writer;
 use crate::json::Kind as JsonKind;
 use crate::json::Raw;
 use crate::json::members::Object;
+use crate::json::members::integer;
 use crate::json::members::items;
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -97,6 +101,7 @@ pub(crate) struct AiSdk<P> {
 
 impl<P: Protocol> Answer for AiSdk<P> {
     const TARGET: &'static str = P::TARGET;
+    const WRITES_PHASES: bool = true;
 
     fn start(&mut self, context: &mut EncodeContext, opening: Opening<'_>) {
         P::start(context, opening);
@@ -188,7 +193,10 @@ impl<P: Protocol> BlockWriter for AiSdk<P> {
     }
 
     fn over(&mut self, context: &mut EncodeContext, block: &mut Block, done: &Done<'_>) {
-        take_part_metadata(context, block, Some(done));
+        // The text has no open block. Only a phase can be left, because a phase alone does not need a block.
+        if take_part_metadata(context, block, Some(done)).is_some() {
+            context.losses.note("metadata");
+        }
         if let Some(text) = done.annotations.as_deref() {
             cite::<P>(context, text);
         }
@@ -201,6 +209,7 @@ impl<P: Protocol> BlockWriter for AiSdk<P> {
         done: &Done<'_>,
     ) -> bool {
         done.kind != Kind::Refusal
+            && !(done.kind == Kind::Text && has_phases(context.source))
             && provider_metadata(context, done.metadata.as_deref(), Some(done)).is_some()
     }
 
@@ -290,6 +299,9 @@ impl<P: Protocol> AiSdk<P> {
             "complete" | "empty" => {
                 let metadata = provider_metadata(context, call.metadata.as_deref(), None);
                 P::call_whole(&mut context.writer, call, text, metadata.as_deref());
+                if let Some(result) = search_result(context.source, call) {
+                    P::result(&mut context.writer, &result, call.ran());
+                }
             }
             "invalid" => {
                 context.losses.repeated(call.metadata.as_deref());
@@ -383,21 +395,46 @@ fn cite<P: Protocol>(context: &mut EncodeContext, annotations: &str) {
         if let Some(url) = cited.and_then(|cited| text(cited, "url")) {
             let title = cited.and_then(|cited| text(cited, "title"));
             page::<P>(context, &url, title.as_deref());
+            continue;
+        }
+        let kind = member_text("type").unwrap_or_default();
+        if let Some(source) = member_text("source").filter(|_| kind == "search_result_location") {
+            let title = member_text("title");
+            if is_address(&source) {
+                page::<P>(context, &source, title.as_deref());
+            } else {
+                let title = title.as_deref().unwrap_or(&source);
+                document::<P>(context, media_type(&kind), title, None);
+            }
         } else if let Some(name) = NAMES_OF_DOCUMENT.into_iter().find_map(member_text) {
-            let id = context.mint.make("src");
-            let media_type = media_type(&member_text("type").unwrap_or_default());
             let filename = member_text("filename");
-            P::document(
-                &mut context.writer,
-                &id,
-                media_type,
-                &name,
-                filename.as_deref(),
+            document::<P>(context, media_type(&kind), &name, filename.as_deref());
+        } else if let Some(index) = found.as_ref().and_then(document_index) {
+            // As in @ai-sdk/anthropic.
+            document::<P>(
+                context,
+                media_type(&kind),
+                &format!("Document {index}"),
+                None,
             );
         } else {
             context.losses.note("sources");
         }
     }
+}
+
+fn document_index(citation: &Object<'_>) -> Option<i64> {
+    citation.get("document_index").and_then(integer)
+}
+
+fn document<P: Protocol>(
+    context: &mut EncodeContext,
+    media_type: &str,
+    title: &str,
+    filename: Option<&str>,
+) {
+    let id = context.mint.make("src");
+    P::document(&mut context.writer, &id, media_type, title, filename);
 }
 
 fn object(text: &str) -> Option<Object<'_>> {

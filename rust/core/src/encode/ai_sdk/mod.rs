@@ -4,3 +4,4 @@ pub(crate) mod chunk;
 pub(crate) mod common;
 pub(crate) mod parts;
 pub(crate) mod ui;
+pub(crate) mod web_search;

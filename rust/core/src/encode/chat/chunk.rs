@@ -1,5 +1,7 @@
 //! Writes what all Chat chunks have in common: the members before the delta, and the members after the delta.
 
+use crate::dialect::upstream_error::FAILED_BASE;
+use crate::dialect::upstream_error::reports_failed_base;
 use crate::encode::chat::list_indexes::Indexed;
 use crate::encode::chat::list_indexes::ListIndexes;
 use crate::encode::common::compact_json::spliced;
@@ -10,9 +12,11 @@ use crate::encode::common::extra_members::parsed;
 use crate::encode::common::extra_members::size;
 use crate::encode::common::writer::Writer;
 use crate::json::Kind;
+use crate::json::Raw;
 use crate::json::members::Document;
 use crate::json::members::document;
 use crate::json::members::integer;
+use crate::json::members::members;
 use crate::model::small_map::Map;
 use crate::model::unmodelled::ChoiceFacts;
 use crate::model::unmodelled::ChunkFacts;
@@ -125,6 +129,13 @@ impl ChunkHead {
     pub(crate) fn record(&mut self, chunk: &ChunkFacts<'_>) {
         self.members = parsed(chunk.members);
         self.names = names(&self.members);
+        if reports_failed_base(&members(Raw {
+            text: chunk.members,
+            kind: Kind::Object,
+        })) {
+            // The failure is written as the error that ends the stream.
+            self.members.retain(|(name, _)| name != FAILED_BASE);
+        }
         self.finishes = chunk.finishes;
         if chunk.finishes {
             merge(&mut self.finish_members, &self.members);

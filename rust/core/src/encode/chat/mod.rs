@@ -69,6 +69,8 @@ pub(crate) struct Choice {
     length: i64,
     /// Number of reasoning carriers written.
     carriers: i64,
+    /// Number of images written from a source in another dialect.
+    images: i64,
     /// The members that contain the source's reasoning, if the source is also a Chat stream.
     reasoning: OwnReasoning,
     /// True once the first chunk of the choice was written or passed through.
@@ -117,6 +119,7 @@ impl Choice {
                 title: Some(Cow::Owned(title)),
                 start: end,
                 end,
+                content: None,
             });
         }
         mem::take(&mut self.citations)
@@ -147,7 +150,8 @@ impl Encoder for Chat {
         let Some(choice) = event.choice() else {
             return;
         };
-        // These do not open the choice, because no chunk is written for them at this point.
+        // A source does not open the choice, because no chunk is written for it at this point. A file opens the choice
+        // only if it is written.
         let bare = matches!(
             event,
             Event::File { .. } | Event::Source { .. } | Event::ProviderItem { .. }
@@ -245,6 +249,14 @@ impl Encoder for Chat {
                 self.pages.slot(choice).push(page);
             }
             Event::Source { .. } => context.losses.note("sources"),
+            Event::File {
+                media_type: Some(media_type),
+                data,
+                url,
+                ..
+            } if !context.passed.own && is_image(media_type) && data.or(url).is_some() => {
+                self.write_image(context, choice, media_type, (data, url));
+            }
             Event::File { .. } if self.head.has_in_delta(choice, "images") => {}
             Event::File { .. } => context.losses.note("files"),
             Event::Finished {
@@ -511,6 +523,34 @@ impl Chat {
         self.head.end(to);
     }
 
+    /// Writes an image into the member that OpenRouter defines:
+    /// <https://openrouter.ai/docs/features/multimodal/image-generation>. openai-python merges entries by their index.
+    fn write_image(
+        &mut self,
+        context: &mut EncodeContext,
+        index: i32,
+        media_type: &str,
+        (data, url): (Option<&str>, Option<&str>),
+    ) {
+        self.open(context, index);
+        let choice = self.choice(index);
+        let position = choice.images;
+        choice.images += 1;
+        let to = begin_chunk(&mut self.head, context, index);
+        to.raw("{\"images\":[{\"type\":\"image_url\",\"image_url\":{\"url\":\"");
+        match data {
+            Some(data) => to
+                .raw("data:")
+                .inner(media_type)
+                .raw(";base64,")
+                .inner(data),
+            None => to.inner(url.unwrap_or_default()),
+        };
+        to.raw("\"},\"index\":").number(position).raw("}]");
+        self.head.end_delta(to, false);
+        self.head.end(to);
+    }
+
     /// Stores citations in the form that all clients have a type for. A citation without a position in the text is
     /// lost, because @ai-sdk/openai rejects it.
     ///
@@ -627,6 +667,11 @@ impl Chat {
         }
         context.writer.done();
     }
+}
+
+fn is_image(media_type: &str) -> bool {
+    let kind = media_type.split_once('/').map(|(kind, _)| kind);
+    kind.is_some_and(|kind| kind.eq_ignore_ascii_case("image"))
 }
 
 /// Writes the log probabilities for the text in a chunk.

@@ -6,6 +6,7 @@ use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::part_details::Call;
 use crate::encode::common::part_details::CallRef;
 use crate::encode::common::part_details::CallResult;
+use crate::encode::common::part_details::CitedPage;
 use crate::encode::common::part_details::Done;
 use crate::encode::common::part_details::Kind;
 use crate::encode::common::part_details::StandalonePart;
@@ -105,6 +106,8 @@ pub(crate) trait BlockWriter: Debug + Send {
     const RUNS_CALLS: bool;
     /// True if clients of the dialect accept several open blocks, which a source of the same dialect may send.
     const SIDE_BY_SIDE: bool;
+    /// True if a cited page is written inside the open text block, so that a page never waits until a call ends.
+    const CITES_IN_TEXT: bool = false;
 
     /// Writes the start event of a block. `done` is the closing event of the part, if that event has already arrived.
     fn open(&mut self, context: &mut EncodeContext, block: &mut Block, done: Option<&Done<'_>>);
@@ -149,6 +152,10 @@ pub(crate) trait BlockWriter: Debug + Send {
         what: &StandalonePart<'_>,
         call: Option<CallRef<'_>>,
     );
+
+    /// Writes a page that the source cites while this text block is open. Does nothing in dialects that write pages
+    /// outside of blocks.
+    fn cite_page(&mut self, _context: &mut EncodeContext, _block: &Block, _page: &CitedPage<'_>) {}
 
     /// Writes a block of the same dialect that no streamweld event represents. Does nothing in most dialects, which
     /// have no such blocks.

@@ -68,6 +68,14 @@ pub(crate) enum StandalonePart<'a> {
     Result(CallResult<'a>),
 }
 
+/// A web page that the source cites next to its text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CitedPage<'a> {
+    pub(crate) url: &'a str,
+    pub(crate) title: Option<&'a str>,
+    pub(crate) metadata: Option<&'a str>,
+}
+
 /// The result of a tool call.
 #[derive(Clone, Debug)]
 pub(crate) struct CallResult<'a> {
@@ -240,6 +248,24 @@ impl<'a> Call<'a> {
 }
 
 impl<'a> StandalonePart<'a> {
+    /// Returns the page of a source, or `None` for a source that is not a page, and for any other part.
+    pub(crate) fn page(&self) -> Option<CitedPage<'_>> {
+        let StandalonePart::Source {
+            url,
+            title,
+            metadata,
+            ..
+        } = self
+        else {
+            return None;
+        };
+        Some(CitedPage {
+            url: url.as_deref()?,
+            title: title.as_deref(),
+            metadata: metadata.as_deref(),
+        })
+    }
+
     pub(crate) fn of(event: &Event<'a>) -> Option<StandalonePart<'a>> {
         Some(match *event {
             Event::Source {

@@ -7,6 +7,7 @@
 use crate::encode::common::compact_json::canonical;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::part_details::Done;
+use crate::encode::common::part_details::Kind as PartKind;
 use crate::encode::common::part_details::Text;
 use crate::encode::common::writer::Writer;
 use crate::json::Kind;
@@ -17,6 +18,8 @@ use crate::json::members::Object;
 use crate::json::members::find;
 use crate::json::members::members;
 use crate::json::members::string;
+use crate::model::event::Event;
+use crate::model::event::Opened;
 use crate::model::spec;
 
 /// Members of `providerMetadata` that the provider requires in a later turn.
@@ -27,6 +30,31 @@ const HANDED_BACK: [&str; 5] = [
     "reasoningEncryptedContent",
     "redactedData",
 ];
+
+/// The member of a text's metadata that OpenAI requires in a later turn. @ai-sdk/openai sends it back.
+const PHASE: &str = "phase";
+
+/// Returns true if the texts of the source may have a phase.
+pub(crate) fn has_phases(source: &str) -> bool {
+    source == "responses"
+}
+
+/// Returns true if the event starts a text, and its metadata consists of a phase. The end of the text repeats the phase.
+pub(crate) fn has_only_phase(source: &str, event: &Event<'_>) -> bool {
+    let Event::TextStarted(Opened {
+        metadata: Some(text),
+        ..
+    }) = *event
+    else {
+        return false;
+    };
+    let metadata = Raw {
+        text,
+        kind: Kind::Object,
+    };
+    let is_phase = |member: &Member<'_>| member.key.is(PHASE) && member.raw.kind == Kind::String;
+    has_phases(source) && members(metadata).iter().all(is_phase)
+}
 
 /// Returns true if an AI SDK part has `providerMetadata` of this provider, which shows that the part came from this
 /// provider.
@@ -66,7 +94,8 @@ pub(crate) fn provider_metadata(
     if context.source.starts_with("ai-sdk-") {
         handed_on(context, &found)
     } else {
-        under_its_name(context, &found, own)
+        let is_text = done.is_some_and(|done| done.kind == PartKind::Text);
+        under_its_name(context, &found, own, is_text)
     }
 }
 
@@ -96,11 +125,14 @@ fn under_its_name(
     context: &mut EncodeContext,
     found: &[Member<'_>],
     own: Vec<(&'static str, &str)>,
+    is_text: bool,
 ) -> Option<String> {
     let name = provider(context.source);
+    let phase = find(found, PHASE).and_then(string);
+    let phase = phase.filter(|_| is_text && has_phases(context.source));
     let signature = find(found, "thoughtSignature").and_then(string);
     let signature = signature.filter(|_| name == "google");
-    if found.len() > usize::from(signature.is_some()) {
+    if found.len() > usize::from(signature.is_some()) + usize::from(phase.is_some()) {
         context.losses.note("metadata");
     }
     let signature = signature.as_deref().filter(|text| !text.is_empty());
@@ -110,7 +142,8 @@ fn under_its_name(
     let mut to = Writer::default();
     to.raw("{").string(name).raw(":");
     let mut mark = "{";
-    for (name, text) in own.into_iter().chain(signature) {
+    let phase = phase.as_deref().map(|text| (PHASE, text));
+    for (name, text) in own.into_iter().chain(signature).chain(phase) {
         to.raw(mark).string(name).raw(":").string(text);
         mark = ",";
     }

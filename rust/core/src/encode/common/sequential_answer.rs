@@ -10,6 +10,7 @@ use crate::encode::common::encoder::Encoder;
 use crate::encode::common::finish;
 use crate::encode::common::finish::EndingError;
 use crate::encode::common::part_order::PartOrder;
+use crate::encode::common::provider_metadata::has_only_phase;
 use crate::model::event::Delta;
 use crate::model::event::Event;
 use crate::model::unmodelled::Unmodelled;
@@ -34,6 +35,8 @@ pub(crate) trait Answer: BlockWriter {
     const TARGET: &'static str;
     /// True if content that no streamweld event represents is copied from a source in the same dialect.
     const WRITES_UNMODELLED: bool = false;
+    /// True if the phase of a text is written at the end of the text.
+    const WRITES_PHASES: bool = false;
 
     /// Writes the events that open the response.
     fn start(&mut self, context: &mut EncodeContext, opening: Opening<'_>);
@@ -117,8 +120,9 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
         }
         // Targets with sequential blocks cannot represent metadata, such as log probabilities, in start events and
         // deltas. AI SDK sources repeat the metadata of start events and deltas in the closing event of the part.
-        let is_written = writes_unmodelled && is_start(event);
-        if (is_start(event) || is_delta(event))
+        let is_phase = A::WRITES_PHASES && has_only_phase(context.source, event);
+        let is_written = is_phase || (writes_unmodelled && is_start(event));
+        if (is_start(event) || event.is_delta())
             && !is_written
             && !context.source.starts_with("ai-sdk-")
         {
@@ -222,15 +226,5 @@ fn is_start(event: &Event<'_>) -> bool {
             | Event::ReasoningStarted { .. }
             | Event::RefusalStarted(_)
             | Event::ToolCallStarted { .. }
-    )
-}
-
-fn is_delta(event: &Event<'_>) -> bool {
-    matches!(
-        event,
-        Event::TextDelta(_)
-            | Event::ReasoningDelta(_)
-            | Event::RefusalDelta(_)
-            | Event::ToolCallDelta(_)
     )
 }

@@ -238,10 +238,26 @@ impl Blocks {
                 return to.context.losses.note("server_tool");
             }
         }
-        if self.active.is_some() && self.calling {
+        if F::CITES_IN_TEXT && matches!(what, StandalonePart::Source { .. }) {
+            self.write_source(to, &what);
+        } else if self.active.is_some() && self.calling {
             self.queue.push_back(Item::StandalonePart(what.keep()));
         } else {
             self.write_standalone(to, &what);
+        }
+    }
+
+    /// Writes a source into the open text block, if there is one.
+    fn write_source<F: BlockWriter>(
+        &mut self,
+        to: &mut BlockOutput<'_, F>,
+        what: &StandalonePart<'_>,
+    ) {
+        let open = self.active.and_then(|part| self.blocks.get(&part));
+        let open = open.filter(|block| block.kind == Kind::Text);
+        match (open, what.page()) {
+            (Some(block), Some(page)) => to.form.cite_page(to.context, block, &page),
+            _ => to.form.write_standalone(to.context, what, None),
         }
     }
 

@@ -22,8 +22,11 @@ pub(crate) enum Name {
 /// An item that is written as it was sent.
 #[derive(Debug)]
 pub(crate) struct Copied {
-    /// The item as it was last sent. `None` if there is no room to store it.
+    /// The item as it was last sent, with its own id. `None` if it exceeds the limit.
     pub(crate) json: Option<String>,
+    pub(crate) kind: String,
+    /// The id that clients know. An item without an id gets a generated one.
+    pub(crate) id: String,
     pub(crate) index: i64,
     pub(crate) is_done: bool,
 }
@@ -33,9 +36,16 @@ pub(crate) struct Copied {
 pub(crate) struct CopiedItems {
     pub(crate) all: Vec<Copied>,
     pub(crate) by_name: Map<Name, usize>,
-    /// Output indexes of the items, by id, and by the index in the source.
-    pub(crate) by_id: Map<String, i64>,
-    pub(crate) by_index: Map<i64, i64>,
+}
+
+/// What happens to one member when an object is copied.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Change<'r> {
+    /// The member is written with this value. A member that the object lacks is added at its end.
+    Set(&'r str),
+    /// The member is written with this value, if the object has it.
+    Replace(&'r str),
+    Remove,
 }
 
 impl CopiedItems {
@@ -56,19 +66,19 @@ impl CopiedItems {
         }
     }
 
-    /// Returns true if an item is missing in the output because there was no room to store it.
+    /// Returns true if an item is missing in the output because it exceeded the limit.
     pub(crate) fn lack_any(&self) -> bool {
         self.all.iter().any(|item| item.json.is_none())
     }
 }
 
-/// Writes an object as it was sent, except the values that `replaced` returns. If a key is repeated, only its last
-/// value is written. `kind` is the type to write first, for an object without a usable type.
-pub(crate) fn write_members<'r>(
+/// Writes an object as it was sent, except the members in `changes`. If a key is repeated, only its last value is
+/// written. `kind` is the type to write first, for an object without a usable type.
+pub(crate) fn write_members(
     to: &mut Writer,
     object: &Object<'_>,
     kind: Option<&str>,
-    replaced: impl Fn(&str) -> Option<&'r str>,
+    changes: &[(&str, Change<'_>)],
 ) {
     let last = object.members.iter();
     let last: HashMap<_, _> = last
@@ -86,11 +96,25 @@ pub(crate) fn write_members<'r>(
         if !names.insert(name.clone()) {
             continue;
         }
+        let change = changes.iter().find(|(changed, _)| *changed == name);
+        let text = match change {
+            Some((_, Change::Remove)) => continue,
+            Some((_, Change::Set(text) | Change::Replace(text))) => Some(*text),
+            None => None,
+        };
         to.raw(mark).string(&name).raw(":");
         mark = ",";
-        match replaced(&name) {
+        match text {
             Some(text) => _ = to.raw(text),
             None => spliced(to, last.get(&name).copied().unwrap_or("null")),
+        }
+    }
+    for (name, change) in changes {
+        if let Change::Set(text) = change
+            && names.insert(Cow::Borrowed(*name))
+        {
+            to.raw(mark).string(name).raw(":").raw(text);
+            mark = ",";
         }
     }
     to.raw(if mark == "{" { "{}" } else { "}" });
@@ -102,9 +126,21 @@ pub(crate) fn with_status(to: &mut Writer, item: &str, status: &str) {
         return;
     };
     let has_status = item.get("status").and_then(string).is_some();
-    write_members(to, &item, None, |name| {
-        (name == "status" && has_status).then_some(status)
-    });
+    let change = has_status.then_some(("status", Change::Replace(status)));
+    write_members(to, &item, None, change.as_slice());
+}
+
+/// Returns an item as it was sent, with the id that clients know.
+pub(crate) fn with_id<'i>(item: &'i str, id: &str) -> Cow<'i, str> {
+    let Some(sent) = object(item).filter(|sent| sent.string("id").as_deref() != Some(id)) else {
+        return Cow::Borrowed(item);
+    };
+    let mut text = Writer::default();
+    text.string(id);
+    let id = text.into_text();
+    let mut to = Writer::default();
+    write_members(&mut to, &sent, None, &[("id", Change::Set(&id))]);
+    Cow::Owned(to.into_text())
 }
 
 pub(crate) fn object(text: &str) -> Option<Object<'_>> {

@@ -3,8 +3,10 @@
 //! If the source has a different dialect, an item has only one content part, so every content index is 0. The order and
 //! members of the events follow the published schema.
 
+use crate::encode::common::citations::Annotation;
 use crate::encode::common::citations::Citation;
-use crate::encode::common::citations::citations;
+use crate::encode::common::citations::CitedFile;
+use crate::encode::common::citations::annotations;
 use crate::encode::common::compact_json::spliced;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::passed_through::AddedItem;
@@ -13,8 +15,14 @@ use crate::encode::common::writer::Writer;
 use crate::encode::responses::body::Body;
 use crate::encode::responses::body::LOGPROBS;
 use crate::encode::responses::copied_items::CopiedItems;
+use crate::encode::responses::hosted_items::HostedItems;
 use crate::encode::responses::item_members::ItemMembers;
+use crate::encode::responses::item_members::OtherParts;
 use crate::encode::responses::item_members::SentParts;
+use crate::encode::responses::known_items::KnownItem;
+use crate::encode::responses::known_items::KnownItems;
+use crate::encode::responses::known_items::Listing;
+use crate::encode::responses::known_items::SourceItemKey;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::members::items as elements;
@@ -36,29 +44,6 @@ impl Status {
             Status::InProgress => "in_progress",
             Status::Completed => "completed",
             Status::Incomplete => "incomplete",
-        }
-    }
-}
-
-/// Key of an item from a source in the same dialect: either its index and the number of earlier items at that index, or
-/// the item's id.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum SourceItemKey {
-    Index(i64, usize, SourceItemKind),
-    Id(String, SourceItemKind),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum SourceItemKind {
-    Message,
-    Reasoning,
-}
-
-impl SourceItemKind {
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            SourceItemKind::Message => "message",
-            SourceItemKind::Reasoning => "reasoning",
         }
     }
 }
@@ -88,6 +73,8 @@ pub(crate) struct Item {
     pub(crate) resumed: bool,
     /// Members of the source's item that the encoder does not write itself.
     pub(crate) members: ItemMembers,
+    /// Content parts that are written as they were sent.
+    pub(crate) others: OtherParts,
     /// Indexes in use: first those of content parts, then those of summary parts.
     pub(crate) subs: [PartIndexes; 2],
     /// Value of `next_turn` when the item was last opened or resumed. `None` if the item is not open.
@@ -120,6 +107,8 @@ pub(crate) struct PartIndexes {
     taken: Set<i64>,
     /// One more than the highest index in use.
     next: i64,
+    /// Number of parts that are written from events.
+    pub(crate) written: usize,
 }
 
 impl PartIndexes {
@@ -129,7 +118,7 @@ impl PartIndexes {
             .unwrap_or(self.next)
     }
 
-    fn take(&mut self, position: i64) {
+    pub(crate) fn take(&mut self, position: i64) {
         self.next = match self.taken.is_empty() {
             true => position.saturating_add(1),
             false => self.next.max(position.saturating_add(1)),
@@ -188,12 +177,16 @@ pub(crate) struct Items {
     pub(crate) item_of: Map<u32, usize>,
     /// Items that are written as they were sent.
     pub(crate) copied: CopiedItems,
-    /// Positions of the items, by id.
-    pub(crate) by_id: Map<String, usize>,
+    /// Items of tools that the provider of another dialect ran.
+    pub(crate) hosted: HostedItems,
+    /// The items by the ids and indexes that the source gives them.
+    pub(crate) known: KnownItems,
     /// Members of the source's items that no event has opened yet.
     pub(crate) unopened: Map<SourceItemKey, ItemMembers>,
     /// Members of the source's item whose events are being written.
     pub(crate) current: Option<ItemMembers>,
+    /// The message or reasoning item whose events are being written.
+    pub(crate) listing: Option<Listing>,
     /// Items that continued after their `output_item.done` event and need a second `output_item.done` event.
     pub(crate) resumed: Vec<usize>,
 }
@@ -262,6 +255,8 @@ impl Items {
     ) -> usize {
         let members = self.current.take().unwrap_or_default();
         let item = self.add(context, &body, sent, (added, None), members);
+        let at = context.passed.at.filter(|_| context.passed.own);
+        self.known.add(sent.0, at, &KnownItem::Written(item));
         if let Some(item) = self.all.get_mut(item) {
             item.numbers.push(number);
         }
@@ -284,9 +279,8 @@ impl Items {
         };
         let index = self.take_index(context, sent);
         let item = self.all.len();
-        if let Some(id) = &id {
-            self.by_id.insert(id.clone(), item);
-        }
+        self.known
+            .add(id.as_deref(), None, &KnownItem::Written(item));
         self.all.push(Item {
             id,
             index,
@@ -299,6 +293,7 @@ impl Items {
             has_ended: false,
             resumed: false,
             members,
+            others: OtherParts::default(),
             subs: Default::default(),
             turn: None,
             status: Status::InProgress,
@@ -340,7 +335,8 @@ impl Items {
             } else {
                 others
             };
-            place = part_indexes.taken.len();
+            place = part_indexes.written;
+            part_indexes.written += 1;
             part_indexes.take(sub);
             members
                 .raw(",\"item_id\":")
@@ -376,6 +372,32 @@ impl Items {
         to.raw("}").end();
     }
 
+    /// Writes the event that opens an item without parts.
+    pub(crate) fn open_hosted(&mut self, context: &mut EncodeContext, index: i64, item: &str) {
+        self.hosted_item(context, "response.output_item.added", index, item);
+    }
+
+    /// Writes the event that closes an item without parts, and stores the item for the response object.
+    pub(crate) fn finish_hosted(&mut self, context: &mut EncodeContext, index: i64, item: String) {
+        self.hosted_item(context, "response.output_item.done", index, &item);
+        self.hosted.finished.push((index, item));
+    }
+
+    fn hosted_item(&mut self, context: &mut EncodeContext, kind: &str, index: i64, item: &str) {
+        let to = self.frame(context, kind).raw(",\"output_index\":");
+        to.number(index).raw(",\"item\":").raw(item).raw("}").end();
+    }
+
+    /// Writes an event that reports the progress of an item.
+    pub(crate) fn report_progress(
+        &mut self,
+        context: &mut EncodeContext,
+        kind: &str,
+        (id, index): (&str, i64),
+    ) {
+        let to = self.frame(context, kind).raw(",\"item_id\":").string(id);
+        to.raw(",\"output_index\":").number(index).raw("}").end();
+    }
     fn part(&mut self, context: &mut EncodeContext, end: &str, position: usize) {
         let Some((kind, _)) = self.parts.get(position).and_then(|part| part.body.around()) else {
             return;
@@ -495,15 +517,25 @@ impl Items {
             self.copy_annotations(context, position, list, written);
             return false;
         }
-        let length = i64::try_from(text.chars().count()).ok();
-        let (cited, others) = citations(list, length);
-        let mut lost = others;
-        for citation in &cited {
-            let position = position.filter(|_| citation.start.is_some() && citation.end.is_some());
-            match position {
-                Some(position) if !context.cut => self.cite(context, position, citation),
-                Some(_) => {}
-                None => lost = true,
+        let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+        let mut lost = false;
+        for annotation in annotations(list, Some(length)) {
+            let has_form = match annotation {
+                Annotation::Page(_) => true,
+                Annotation::File(_) => context.source == "anthropic",
+                Annotation::Other => false,
+            };
+            let Some(position) = position.filter(|_| has_form) else {
+                lost = true;
+                continue;
+            };
+            match annotation {
+                _ if context.cut => {}
+                Annotation::Page(citation) => self.cite(context, position, &citation),
+                Annotation::File(file) => {
+                    self.annotate(context, position, &file_citation(&file, length));
+                }
+                Annotation::Other => {}
             }
         }
         lost
@@ -628,14 +660,15 @@ impl Items {
     pub(crate) fn close_all(&mut self, context: &mut EncodeContext) {
         self.end_idle_items(context, None, true);
         for position in 0..self.parts.len() {
-            if self
-                .parts
-                .get(position)
-                .is_some_and(|part| part.end == PartEnd::Open)
-            {
+            let part = self.parts.get(position);
+            let open = part.filter(|part| part.end == PartEnd::Open);
+            if let Some(item) = open.map(|part| part.item) {
+                let index = self.all.get(item).map(|item| item.index);
+                self.end_searches(context, index);
                 self.close(context, position, false);
             }
         }
+        self.end_searches(context, None);
         self.end_idle_items(context, None, false);
         self.end_resumed(context);
     }
@@ -656,6 +689,17 @@ impl Status {
             Status::Incomplete
         }
     }
+}
+
+/// Returns the citation of a file, which refers to the end of the text.
+fn file_citation(file: &CitedFile<'_>, length: i64) -> String {
+    let mut to = Writer::default();
+    to.raw("{\"type\":\"file_citation\",\"file_id\":")
+        .string(&file.id);
+    let name = file.name.as_deref().unwrap_or_default();
+    to.raw(",\"filename\":").string(name);
+    to.raw(",\"index\":").number(length).raw("}");
+    to.into_text()
 }
 
 /// Writes the number of the next event, if the source numbers its events.

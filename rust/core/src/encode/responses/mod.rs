@@ -6,11 +6,15 @@
 
 pub(crate) mod body;
 pub(crate) mod copied_items;
+pub(crate) mod hosted_items;
+pub(crate) mod image;
 pub(crate) mod item_members;
 pub(crate) mod items;
+pub(crate) mod known_items;
 pub(crate) mod resource;
 pub(crate) mod sent_items;
 pub(crate) mod source_items;
+pub(crate) mod web_search;
 
 use crate::encode::common::citations::Citation;
 use crate::encode::common::encode_context::Call;
@@ -20,12 +24,16 @@ use crate::encode::common::finish::EndingError;
 use crate::encode::common::logprobs::logprobs;
 use crate::encode::common::same_json::is_same;
 use crate::encode::responses::body::Body;
+use crate::encode::responses::image::output_format;
 use crate::encode::responses::items::Items;
 use crate::encode::responses::resource::Outcome;
 use crate::encode::responses::resource::SourceResponse;
 use crate::encode::responses::resource::resource;
 use crate::encode::responses::sent_items::is_written;
 use crate::encode::responses::source_items::as_added;
+use crate::encode::responses::web_search::has_others;
+use crate::encode::responses::web_search::is_search;
+use crate::encode::responses::web_search::query;
 use crate::model::event::Delta;
 use crate::model::event::Event;
 use crate::model::event::Mark;
@@ -111,8 +119,9 @@ impl Encoder for Responses {
             return context.losses.note("choices");
         }
         // The items of a source in the same dialect keep their unknown members, but its deltas do not.
-        let is_kept = context.passed.own && !is_delta(event);
-        if !(self.takes_logprobs(context, event) || is_kept) {
+        let is_kept = context.passed.own && !event.is_delta();
+        let takes_logprobs = self.takes_logprobs(context, event);
+        if !(takes_logprobs || is_kept || self.takes_search(context, event)) {
             context.losses.metadata_of(event);
         }
         match *event {
@@ -198,6 +207,14 @@ impl Encoder for Responses {
                     self.call(context, &call, item_id);
                 }
             }
+            Event::ToolResult {
+                call_id,
+                output,
+                is_error,
+                ..
+            } if self.items.has_search(call_id) => {
+                self.items.end_search(context, call_id, output, is_error);
+            }
             Event::ToolResult { .. } => context.losses.note("server_tool"),
             Event::Source {
                 url: Some(url),
@@ -208,7 +225,12 @@ impl Encoder for Responses {
                 self.pages.push((url.to_owned(), title.to_owned()));
             }
             Event::Source { .. } => context.losses.note("sources"),
-            Event::File { .. } => context.losses.note("files"),
+            Event::File {
+                media_type, data, ..
+            } => match output_format(media_type).zip(data) {
+                Some((format, data)) => self.items.write_image(context, data, format),
+                None => context.losses.note("files"),
+            },
             Event::Finished {
                 reason, raw_reason, ..
             } => {
@@ -248,9 +270,15 @@ impl Encoder for Responses {
                     context.losses.note("unknown"); // no event comes before the one that opens the response
                 }
             }
+            Unmodelled::ContentPart(part) => {
+                self.open(context);
+                self.content = Content::Copied;
+                self.items.other_part(context, part);
+            }
             Unmodelled::ItemEnd => {
                 self.content = Content::Events;
                 self.items.current = None;
+                self.items.end_listing(context);
             }
             // The annotations of a finished item follow its text.
             Unmodelled::Annotated { part, annotations } if self.content == Content::Events => {
@@ -485,6 +513,29 @@ impl Responses {
         }
     }
 
+    /// Returns true if the event starts or ends a search that is written as an item. Records a loss for the metadata
+    /// that the item does not express.
+    fn takes_search(&self, context: &mut EncodeContext, event: &Event<'_>) -> bool {
+        let takes = match *event {
+            // Only the call itself shows whether it is written, and it repeats the metadata.
+            Event::ToolCallStarted {
+                name,
+                provider_executed,
+                ..
+            } => is_search(provider_executed, name),
+            Event::ToolCall { part, .. } => {
+                !self.part_indexes.contains_key(&part)
+                    && Call::of(event).is_some_and(|call| query(&call).is_some())
+            }
+            Event::ToolResult { call_id, .. } => self.items.has_search(call_id),
+            _ => false,
+        };
+        if takes && has_others(event.metadata()) {
+            context.losses.note("metadata");
+        }
+        takes
+    }
+
     /// Stores the log probabilities of a text part. Returns true if the event's metadata contains only log
     /// probabilities.
     fn takes_logprobs(&mut self, context: &EncodeContext, event: &Event<'_>) -> bool {
@@ -539,6 +590,7 @@ impl Responses {
                 title: Some(Cow::Owned(title)),
                 start: end,
                 end,
+                content: None,
             };
             self.items.cite(context, position, &page);
         }
@@ -617,7 +669,11 @@ impl Responses {
         body: Body,
         sent: (Option<&str>, Option<i64>),
     ) -> usize {
-        let added = sent.1.and_then(|_| as_added(context, body.kind()).0);
+        let passed = &context.passed;
+        let address = (passed.at, passed.item_id.as_deref());
+        let added = sent
+            .1
+            .and_then(|_| as_added(context, body.kind(), address).0);
         let position = self.items.open(context, part, body, sent, added);
         self.part_indexes.insert(part, position);
         position
@@ -663,7 +719,10 @@ impl Responses {
         item_id: Option<&str>,
     ) {
         if call.provider_executed && !context.passed.own {
-            return context.losses.note("server_tool");
+            return match query(call) {
+                Some(query) => self.items.start_search(context, call.call_id, query),
+                None => context.losses.note("server_tool"),
+            };
         }
         if call.is_nameless() {
             return context.losses.note("nameless_call");
@@ -704,14 +763,4 @@ impl Responses {
         context.broken = true;
         self.end(context, Some(EndingError::named("contradicted")));
     }
-}
-
-fn is_delta(event: &Event<'_>) -> bool {
-    matches!(
-        event,
-        Event::TextDelta(_)
-            | Event::ReasoningDelta(_)
-            | Event::RefusalDelta(_)
-            | Event::ToolCallDelta(_)
-    )
 }

@@ -124,6 +124,9 @@ fn output(context: &EncodeContext, items: &Items, sent: Option<&Object<'_>>) -> 
     items
         .copied
         .each(|index, item| _ = all.insert(index, (false, item)));
+    for (index, item) in &items.hosted.finished {
+        all.insert(*index, (false, item.clone()));
+    }
     let mut to = Writer::default();
     let mut mark = "[";
     for (passed, item) in all.values() {

@@ -1,20 +1,33 @@
 //! Writes items from a source in the same dialect as they were sent, if their type is not one that the encoder writes
 //! itself.
 //!
-//! The events of such an item are copied. Only their sequence numbers and, if another item has the item's index, their
-//! output indexes are replaced.
+//! The events of such an item are copied. Only their sequence numbers, and the index and id of an item to which clients
+//! give another one, are replaced. An event of an item that clients do not have cannot be written.
+//!
+//! A message may also contain parts of a type that the encoder does not write itself. Clients keep all parts of a message
+//! in one list, so these parts are written at their positions among the others.
 
+use crate::dialect::responses::readers::expected_type;
+use crate::dialect::upstream_error::is_blank_error;
 use crate::encode::common::compact_json::spliced;
 use crate::encode::common::encode_context::EncodeContext;
+use crate::encode::common::writer::Writer;
+use crate::encode::responses::copied_items::Change;
 use crate::encode::responses::copied_items::Copied;
 use crate::encode::responses::copied_items::Name;
 use crate::encode::responses::copied_items::object;
+use crate::encode::responses::copied_items::with_id;
 use crate::encode::responses::copied_items::with_status;
 use crate::encode::responses::copied_items::write_members;
 use crate::encode::responses::items::Items;
+use crate::encode::responses::known_items::AnnouncedItem;
+use crate::encode::responses::known_items::KnownItem;
+use crate::json::Raw;
 use crate::json::members::integer;
+use crate::json::members::string;
 use crate::model::unmodelled::ItemPlace;
 use crate::model::unmodelled::SentItem;
+use std::borrow::Cow;
 
 /// Item types that the encoder writes from events. Their unknown members are added (`item_members`).
 const WRITTEN: [&str; 4] = ["message", "reasoning", "function_call", "custom_tool_call"];
@@ -43,62 +56,84 @@ impl Items {
             (None, None, None) => return context.losses.note("unknown"),
         };
         let known = self.copied.by_name.get(&name).copied();
-        let position = match known {
-            Some(position) => position,
-            None => {
-                self.end_idle_items(context, None, true);
-                let index = self.take_index(context, context.passed.index);
-                let position = self.copied.all.len();
-                self.copied.all.push(Copied {
-                    json: None,
-                    index,
-                    is_done: false,
-                });
-                self.copied.by_name.insert(name, position);
-                if let Some(id) = id {
-                    self.copied.by_id.insert(id, index);
-                }
-                if let Some(sent) = sent.index {
-                    self.copied.by_index.insert(sent, index);
-                }
-                if sent.place != ItemPlace::Added {
-                    let to = self.frame(context, "response.output_item.added");
-                    to.raw(",\"output_index\":").number(index).raw(",\"item\":");
-                    with_status(to, sent.item, "\"in_progress\"");
-                    to.raw("}").end();
-                }
-                position
-            }
-        };
+        let known = known.or_else(|| self.open_copy(sent));
+        let position = known.unwrap_or_else(|| self.add_copy(context, sent, id.as_deref()));
+        if !self.copied.by_name.contains_key(&name) {
+            self.copied.by_name.insert(name, position);
+        }
+        let target = KnownItem::Copied(position);
+        self.known.add(id.as_deref(), sent.index, &target);
         let Some(item) = self.copied.all.get_mut(position) else {
             return;
         };
         let is_over = item.is_done;
         item.is_done |= sent.place != ItemPlace::Added;
         let index = item.index;
+        let json = with_id(sent.item, &item.id);
         let is_update = known.is_none() || sent.place != ItemPlace::Added;
         if is_update {
             let size = item.json.as_ref().map_or(0, String::len);
             // The output of the response object is as large as one payload.
             let keeps = sent.place == ItemPlace::Output
-                || context.passed.keeps(sent.item.len().saturating_sub(size));
-            item.json = keeps.then(|| sent.item.to_owned());
+                || context.passed.keeps(json.len().saturating_sub(size));
+            item.json = keeps.then(|| json.clone().into_owned());
+        }
+        if known.is_none() && sent.place != ItemPlace::Added {
+            let to = self.frame(context, "response.output_item.added");
+            to.raw(",\"output_index\":").number(index).raw(",\"item\":");
+            with_status(to, &json, "\"in_progress\"");
+            to.raw("}").end();
+        }
+        let place = index.to_string();
+        let mut changes = vec![("output_index", Change::Set(place.as_str()))];
+        if matches!(json, Cow::Owned(_)) {
+            changes.push(("item", Change::Replace(&json)));
         }
         match sent.place {
             ItemPlace::Added if known.is_none() => {
-                self.copy(context, sent.payload, "response.output_item.added", index);
+                copy(context, sent.payload, "response.output_item.added", changes);
             }
             ItemPlace::Done if !is_over => {
-                self.copy(context, sent.payload, "response.output_item.done", index);
+                copy(context, sent.payload, "response.output_item.done", changes);
             }
             ItemPlace::Output if !is_over => {
                 let to = self.frame(context, "response.output_item.done");
                 to.raw(",\"output_index\":").number(index).raw(",\"item\":");
-                spliced(to, sent.item);
+                spliced(to, &json);
                 to.raw("}").end();
             }
             ItemPlace::Added | ItemPlace::Done | ItemPlace::Output => {}
         }
+    }
+
+    /// Returns the open item that an event ends under another id. Clients expect the id that was announced.
+    fn open_copy(&self, sent: &SentItem<'_>) -> Option<usize> {
+        let known = self.known.by_index.get(&sent.index?)?;
+        let KnownItem::Copied(position) = *known else {
+            return None;
+        };
+        let item = self.copied.all.get(position)?;
+        let is_same = !item.is_done && item.kind == sent.kind;
+        (is_same && sent.place == ItemPlace::Done).then_some(position)
+    }
+
+    fn add_copy(
+        &mut self,
+        context: &mut EncodeContext,
+        sent: &SentItem<'_>,
+        id: Option<&str>,
+    ) -> usize {
+        self.end_idle_items(context, None, true);
+        let index = self.take_index(context, context.passed.index);
+        let id = id.map_or_else(|| context.mint.make("item"), str::to_owned);
+        self.copied.all.push(Copied {
+            json: None,
+            kind: sent.kind.to_owned(),
+            id,
+            index,
+            is_done: false,
+        });
+        self.copied.all.len() - 1
     }
 
     /// Copies an event that the encoder does not write itself. `name` is the name of the event. An event whose name is
@@ -118,42 +153,94 @@ impl Items {
             return context.losses.note("unknown");
         }
         self.end_idle_items(context, None, true);
-        let sent = event.get("output_index").and_then(integer);
-        let id = event.string("item_id");
-        let by_id = id.and_then(|id| self.index_of(&id));
-        let by_index = || sent.and_then(|sent| self.copied.by_index.get(&sent).copied());
-        let index = by_id.or_else(by_index).or(sent).unwrap_or_default();
-        self.copy(context, payload, name, index);
-    }
-
-    fn index_of(&self, id: &str) -> Option<i64> {
-        let copied = self.copied.by_id.get(id).copied();
-        let written = || {
-            let item = self.by_id.get(id).and_then(|item| self.all.get(*item));
-            item.map(|item| item.index)
+        let is_about_item = expected_type(name).is_some();
+        let [id, index] = ["item_id", "output_index"].map(|name| event.present(name));
+        if id.is_none() && index.is_none() && !is_about_item {
+            return copy(context, payload, name, Vec::new());
+        }
+        let Some((id, index)) = self.addressed(context, name, (id, index)) else {
+            return context.losses.note("unknown");
         };
-        copied.or_else(written)
-    }
-
-    /// Writes an event as it was sent, with the next sequence number and the given output index. If only the event's
-    /// name tells its type, clients need the type in the payload as well.
-    fn copy(&mut self, context: &mut EncodeContext, payload: &str, name: &str, index: i64) {
-        let Some(event) = object(payload) else {
-            return;
-        };
-        let number = context.passed.sequence;
-        let numbered = number.filter(|_| event.has("sequence_number"));
-        context.passed.sequence = number.map(|number| number + i128::from(numbered.is_some()));
-        let number = numbered.map(|number| number.to_string());
         let index = index.to_string();
-        let to = context.writer.raw("event: ").raw(name).raw("\ndata: ");
-        let is_typed = event.string("type").is_some_and(|kind| !kind.is_empty());
-        let kind = Some(name).filter(|name| !(is_typed || name.is_empty()));
-        write_members(to, &event, kind, |name| match name {
-            "sequence_number" => number.as_deref(),
-            "output_index" => Some(&index),
-            _ => None,
+        let mut changes = vec![("output_index", Change::Set(index.as_str()))];
+        let id = id.map(|id| {
+            let mut text = Writer::default();
+            text.string(&id);
+            text.into_text()
         });
-        to.end();
+        if let Some(id) = &id {
+            changes.push(("item_id", Change::Set(id)));
+        }
+        copy(context, payload, name, changes);
     }
+
+    /// Returns the id and the index of the item that an event addresses, by its id or, if no item has that id, by its
+    /// index. Returns `None` if there is no such item, or if clients expect an item of another type.
+    fn addressed(
+        &mut self,
+        context: &mut EncodeContext,
+        name: &str,
+        (id, index): (Option<Raw<'_>>, Option<Raw<'_>>),
+    ) -> Option<(Option<String>, i64)> {
+        let by_id = id
+            .and_then(string)
+            .and_then(|id| self.known.by_id.get(id.as_ref()));
+        let index = index.and_then(integer);
+        let by_index = || self.known.by_index.get(&index?);
+        let position = match by_id.or_else(by_index)?.clone() {
+            KnownItem::Copied(position) => {
+                let item = self.copied.all.get(position)?;
+                let is_expected = is_expected(name, &item.kind);
+                return is_expected.then(|| (Some(item.id.clone()), item.index));
+            }
+            KnownItem::Written(position) => position,
+            KnownItem::Announced(item) if is_expected(name, item.kind.word()) => {
+                self.open_announced(context, &item)
+            }
+            KnownItem::Announced(_) => return None,
+        };
+        let item = self.all.get(position)?;
+        is_expected(name, item.body.kind()).then(|| (item.id.clone(), item.index))
+    }
+
+    /// Opens an item without a part, because an event addresses it.
+    fn open_announced(&mut self, context: &mut EncodeContext, item: &AnnouncedItem) -> usize {
+        let body = item.kind.body();
+        self.own_item(context, &body, (item.at, item.id.as_deref()), None)
+    }
+}
+
+/// Returns true if events of this name may address an item of this type.
+fn is_expected(name: &str, kind: &str) -> bool {
+    expected_type(name).is_none_or(|expected| expected == kind)
+}
+
+/// Writes an event as it was sent, with the next sequence number and the given changes. If only the event's name tells
+/// its type, clients need the type in the payload as well. A blank error is omitted, because some clients raise an
+/// exception for it.
+fn copy<'c>(
+    context: &mut EncodeContext,
+    payload: &str,
+    name: &str,
+    changes: impl IntoIterator<Item = (&'c str, Change<'c>)>,
+) {
+    let Some(event) = object(payload) else {
+        return;
+    };
+    let number = context.passed.sequence;
+    let numbered = number.filter(|_| event.has("sequence_number"));
+    context.passed.sequence = number.map(|number| number + i128::from(numbered.is_some()));
+    let number = numbered.map(|number| number.to_string());
+    let mut changes: Vec<(&str, Change<'_>)> = changes.into_iter().collect();
+    if let Some(number) = &number {
+        changes.push(("sequence_number", Change::Replace(number)));
+    }
+    if event.get("error").is_some_and(is_blank_error) {
+        changes.push(("error", Change::Remove));
+    }
+    let to = context.writer.raw("event: ").raw(name).raw("\ndata: ");
+    let is_typed = event.string("type").is_some_and(|kind| !kind.is_empty());
+    let kind = Some(name).filter(|name| !(is_typed || name.is_empty()));
+    write_members(to, &event, kind, &changes);
+    to.end();
 }

@@ -2,6 +2,7 @@
 //!
 //! An item from a source in the same dialect may have several parts, and ends when another item or event follows.
 
+use crate::dialect::responses::spec_tables::FACTS;
 use crate::encode::common::compact_json::spliced;
 use crate::encode::common::encode_context::EncodeContext;
 use crate::encode::common::extra_members::join;
@@ -10,19 +11,28 @@ use crate::encode::common::passed_through::PassedThrough;
 use crate::encode::common::writer::Writer;
 use crate::encode::responses::body::Body;
 use crate::encode::responses::item_members::ItemMembers;
-use crate::encode::responses::item_members::SentParts;
+use crate::encode::responses::item_members::ListedPart;
+use crate::encode::responses::item_members::OtherPart;
+use crate::encode::responses::items::Item;
 use crate::encode::responses::items::ItemContent;
 use crate::encode::responses::items::Items;
 use crate::encode::responses::items::PartEnd;
-use crate::encode::responses::items::SourceItemKey;
-use crate::encode::responses::items::SourceItemKind;
 use crate::encode::responses::items::Status;
+use crate::encode::responses::known_items::AnnouncedItem;
+use crate::encode::responses::known_items::KnownItem;
+use crate::encode::responses::known_items::Listing;
+use crate::encode::responses::known_items::SourceItemKey;
+use crate::encode::responses::known_items::SourceItemKind;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::members::member_of;
 use crate::json::members::string;
+use crate::model::unmodelled::ItemPlace;
 use crate::model::unmodelled::SentItem;
+use crate::model::unmodelled::SentPart;
+use std::borrow::Cow;
 use std::mem;
+use std::sync::Arc;
 
 /// Returns the item of the given kind that the source opened at this index, and the number of earlier items at
 /// that index. If there are several items of that kind, returns the one with this id, or the last one if no item
@@ -46,16 +56,19 @@ fn sent_item<'a>(
         .or_else(|| of_kind().next_back())
 }
 
-/// Returns the current item as clients store it. Returns `None` if the source did not open an item of that kind, or if
-/// the item's id is not kept. Also returns the item's index if its opening event passed through.
-pub(crate) fn as_added(context: &EncodeContext, kind: &str) -> (Option<AddedItem>, Option<i64>) {
+/// Returns the item at an index as clients store it. Returns `None` if the source did not open an item of that kind, or
+/// if the item's id is not kept. Also returns the item's index if its opening event passed through.
+pub(crate) fn as_added(
+    context: &EncodeContext,
+    kind: &str,
+    (at, id): (Option<i64>, Option<&str>),
+) -> (Option<AddedItem>, Option<i64>) {
     let passed = &context.passed;
-    let (at, id) = (passed.at, passed.item_id.as_deref());
     let Some((before, known)) = sent_item(passed, kind, at, id) else {
         return (None, None);
     };
     let has_passed = |at: &i64| before == 0 && passed.announced.contains(at);
-    let announced = passed.at.filter(has_passed);
+    let announced = at.filter(has_passed);
     let is_kept = announced.is_some() || passed.index.is_some() || before > 0;
     (is_kept.then(|| known.clone()), announced)
 }
@@ -85,12 +98,37 @@ impl Items {
         let PassedThrough { at, sub, index, .. } = context.passed;
         let id = context.passed.item_id.clone();
         let reasons = matches!(body, Body::Summary | Body::Reasoning);
-        let kind = if reasons {
-            SourceItemKind::Reasoning
-        } else {
-            SourceItemKind::Message
+        let item = self.own_item(context, &body, (at, id.as_deref()), index);
+        if let Some(item) = self.all.get_mut(item) {
+            item.numbers.push(number);
+            item.open.insert(number);
+        }
+        self.item_of.insert(number, item);
+        if sub.is_none() && reasons {
+            return (item, None);
+        }
+        self.write_others_before(context, item, &body);
+        // Clients append parts to an item, so the source's index is valid only as long as the source's events pass
+        // through.
+        let free = self.free_sub(item, &body, sub.filter(|_| index.is_some()));
+        context.passed.moved |= sub.is_some_and(|sub| sub != free);
+        (item, Some(self.begin(context, item, number, body, free)))
+    }
+
+    /// Returns the open item with these ids and index in the source. Opens the item if it is not open yet. `index` is
+    /// the index to keep.
+    pub(crate) fn own_item(
+        &mut self,
+        context: &mut EncodeContext,
+        body: &Body,
+        (at, id): (Option<i64>, Option<&str>),
+        index: Option<i64>,
+    ) -> usize {
+        let kind = match body {
+            Body::Summary | Body::Reasoning => SourceItemKind::Reasoning,
+            _ => SourceItemKind::Message,
         };
-        let key = source_key(&context.passed, kind, (at, id.as_deref()));
+        let key = source_key(&context.passed, kind, (at, id));
         self.end_idle_items(context, Some(&key), true);
         context.passed.moved = false;
         let item = match self.held.get(&key) {
@@ -102,10 +140,13 @@ impl Items {
                     self.resume(item);
                 }
                 let item = again.unwrap_or_else(|| {
-                    let (added, announced) = as_added(context, body.kind());
-                    let sent = (id.as_deref(), announced.or(index));
+                    let (added, announced) = as_added(context, body.kind(), (at, id));
+                    let sent = (id, announced.or(index));
                     let members = self.unopened_members(&key);
-                    self.add(context, &body, sent, (added, announced), members)
+                    let item = self.add(context, body, sent, (added, announced), members);
+                    self.known.add(id, at, &KnownItem::Written(item));
+                    self.list_others(item);
+                    item
                 });
                 self.hold(key, item);
                 item
@@ -113,21 +154,11 @@ impl Items {
         };
         if let Some(item) = self.all.get_mut(item) {
             item.status = Status::InProgress;
-            item.numbers.push(number);
-            item.open.insert(number);
             if let Some(turn) = item.turn {
                 self.idle.remove(&turn);
             }
         }
-        self.item_of.insert(number, item);
-        if sub.is_none() && reasons {
-            return (item, None);
-        }
-        // Clients append parts to an item, so the source's index is valid only as long as the source's events pass
-        // through.
-        let free = self.free_sub(item, &body, sub.filter(|_| index.is_some()));
-        context.passed.moved |= sub.is_some_and(|sub| sub != free);
-        (item, Some(self.begin(context, item, number, body, free)))
+        item
     }
 
     /// Adds the first part to an item, and returns the part's position in `parts`.
@@ -138,6 +169,7 @@ impl Items {
         number: u32,
         body: Body,
     ) -> usize {
+        self.write_others_before(context, item, &body);
         let sub = self.free_sub(item, &body, None);
         self.begin(context, item, number, body, sub)
     }
@@ -170,14 +202,223 @@ impl Items {
             kind: Kind::Object,
         };
         let id = member_of(raw, "id").and_then(string);
-        let id = id.as_deref();
-        let key = source_key(&context.passed, kind, (sent.index, id));
-        let known = self.held.get(&key).or_else(|| self.left.get(&key));
-        let known = known.or_else(|| id.and_then(|id| self.by_id.get(id)));
-        match known.copied().and_then(|item| self.all.get_mut(item)) {
-            Some(item) => item.members = members,
-            None => _ = self.unopened.insert(key, members),
+        let id = id.filter(|id| FACTS.is_id(id));
+        let key = source_key(&context.passed, kind, (sent.index, id.as_deref()));
+        let item = Arc::new(AnnouncedItem {
+            kind,
+            at: sent.index,
+            id: id.map(Cow::into_owned),
+        });
+        match self.known_item(&key, &item) {
+            Some(item) => {
+                if let Some(item) = self.all.get_mut(item) {
+                    item.members = members;
+                }
+                self.list_others(item);
+            }
+            None => {
+                let announced = KnownItem::Announced(Arc::clone(&item));
+                self.known.add(item.id.as_deref(), item.at, &announced);
+                self.unopened.remove(&key);
+                if !members.is_empty() {
+                    _ = self.unopened.insert(key.clone(), members);
+                }
+            }
         }
+        self.listing = Some(Listing {
+            key,
+            item,
+            index: context.passed.index,
+            ends: sent.place != ItemPlace::Added,
+        });
+    }
+
+    fn known_item(&self, key: &SourceItemKey, item: &AnnouncedItem) -> Option<usize> {
+        let known = self.held.get(key).or_else(|| self.left.get(key)).copied();
+        let by_id = || match self.known.by_id.get(item.id.as_deref()?)? {
+            KnownItem::Written(item) => Some(*item),
+            _ => None,
+        };
+        let is_same = |known: &usize| {
+            let known = self.all.get(*known);
+            known.is_some_and(|known| known.body.kind() == item.kind.word())
+        };
+        known.or_else(|| by_id().filter(is_same))
+    }
+
+    /// Stores the content parts that are written as the item lists them.
+    fn list_others(&mut self, item: usize) {
+        if let Some(item) = self.all.get_mut(item) {
+            let listed = mem::take(&mut item.members.content.others);
+            item.others.list(listed);
+        }
+    }
+
+    /// Writes the content parts of the source's item that are not written from events, and ends them if the item ends.
+    pub(crate) fn end_listing(&mut self, context: &mut EncodeContext) {
+        let Some(Listing {
+            key,
+            item: sent,
+            index,
+            ends,
+        }) = self.listing.take()
+        else {
+            return;
+        };
+        let item = self.known_item(&key, &sent).or_else(|| {
+            let members = self.unopened.get(&key)?;
+            let has_others = !members.content.others.is_empty();
+            has_others.then(|| {
+                let address = (sent.at, sent.id.as_deref());
+                self.own_item(context, &sent.kind.body(), address, index)
+            })
+        });
+        let Some(item) = item else {
+            return;
+        };
+        context.passed.index = index;
+        let record = self.all.get(item);
+        let Some(turn) = record.and_then(|item| item.turn) else {
+            // Clients have the finished item, so only the output of the response contains a part that it lacks.
+            return self.list_late_others(context, item);
+        };
+        let is_bare = record.is_some_and(|item| item.numbers.is_empty());
+        if ends {
+            self.end_others(context, item);
+        }
+        self.write_others(context, item, usize::MAX, ends);
+        if ends && is_bare {
+            self.leave(context, turn, true);
+        } else if ends {
+            self.mark_idle(item);
+        }
+    }
+
+    fn list_late_others(&mut self, context: &mut EncodeContext, item: usize) {
+        while let Some(part) = self.next_other(item, usize::MAX) {
+            let position = self.add_other(context, item, Some(part.position), part.json);
+            if let Some(item) = self.all.get_mut(item) {
+                item.others.end(position);
+            }
+        }
+    }
+
+    /// Writes the content parts that the source's item lists before the next part that is written from events.
+    fn write_others_before(&mut self, context: &mut EncodeContext, item: usize, body: &Body) {
+        if *body != Body::Summary {
+            let record = self.all.get(item);
+            let written = record.map_or(0, |item| item.part_indexes(body).written);
+            let ends = self.listing.as_ref().is_none_or(|listing| listing.ends);
+            self.write_others(context, item, written, ends);
+        }
+    }
+
+    /// Writes the content parts of an item that have at most `most` parts before them that are written from events.
+    /// `ends` is true if the source's item ends, and the parts with it.
+    fn write_others(&mut self, context: &mut EncodeContext, item: usize, most: usize, ends: bool) {
+        while let Some(part) = self.next_other(item, most) {
+            let position = self.add_other(context, item, Some(part.position), part.json);
+            self.other(context, item, position, "response.content_part.added");
+            if ends {
+                self.end_other(context, item, position);
+            }
+        }
+    }
+
+    /// Removes and returns the next content part that waits with at most `most` written parts before it.
+    fn next_other(&mut self, item: usize, most: usize) -> Option<ListedPart> {
+        let waiting = &mut self.all.get_mut(item)?.others.waiting;
+        waiting.front().filter(|part| part.before <= most)?;
+        waiting.pop_front()
+    }
+
+    /// Ends the content parts of an item that are still open.
+    fn end_others(&mut self, context: &mut EncodeContext, item: usize) {
+        let others = |items: &Items| items.all.get(item).map_or(0, |item| item.others.open);
+        if others(self) == 0 {
+            return;
+        }
+        let count = self.all.get(item).map_or(0, |item| item.others.all.len());
+        for position in 0..count {
+            self.end_other(context, item, position);
+        }
+    }
+
+    fn end_other(&mut self, context: &mut EncodeContext, item: usize, position: usize) {
+        let record = self.all.get_mut(item);
+        if record.is_some_and(|item| item.others.end(position)) {
+            self.other(context, item, position, "response.content_part.done");
+        }
+    }
+
+    /// Adds a content part to an item. `sent` is the part's index in the source.
+    fn add_other(
+        &mut self,
+        context: &mut EncodeContext,
+        item: usize,
+        sent: Option<i64>,
+        json: String,
+    ) -> usize {
+        // As long as the source's events pass through, clients have the part at the source's index.
+        let kept = sent.filter(|_| context.passed.index.is_some());
+        let Some(record) = self.all.get_mut(item) else {
+            return 0;
+        };
+        let [indexes, _] = &mut record.subs;
+        let sub = indexes.free(kept);
+        indexes.take(sub);
+        context.passed.moved |= kept.is_some_and(|kept| kept != sub);
+        record.others.add(sent, sub, json)
+    }
+
+    /// Writes an event about a content part of a type that the encoder does not write itself.
+    pub(crate) fn other_part(&mut self, context: &mut EncodeContext, sent: &SentPart<'_>) {
+        if !context.passed.keeps(sent.part.len()) {
+            return context.losses.note("metadata");
+        }
+        let index = context.passed.index;
+        let reasons = sent_item(&context.passed, "reasoning", sent.index, sent.item_id).is_some();
+        let kind = if reasons {
+            SourceItemKind::Reasoning
+        } else {
+            SourceItemKind::Message
+        };
+        let item = self.own_item(context, &kind.body(), (sent.index, sent.item_id), index);
+        let record = self.all.get(item);
+        let known = record.and_then(|item| item.others.find(sent.sub, sent.closes));
+        let json = sent.part.to_owned();
+        let position = match known {
+            Some(position) => {
+                if let Some(item) = self.all.get_mut(item) {
+                    item.others.update(position, json);
+                }
+                position
+            }
+            None => {
+                let position = self.add_other(context, item, sent.sub, json);
+                self.other(context, item, position, "response.content_part.added");
+                position
+            }
+        };
+        if sent.closes {
+            self.end_other(context, item, position);
+        }
+        self.mark_idle(item);
+    }
+
+    /// Writes the event that opens or closes a part which is written as it was sent.
+    fn other(&mut self, context: &mut EncodeContext, item: usize, position: usize, kind: &str) {
+        let to = self.frame(context, kind);
+        let Some(item) = self.all.get(item) else {
+            return;
+        };
+        to.raw(",\"item_id\":").text_or_null(item.id.as_deref());
+        to.raw(",\"output_index\":").number(item.index);
+        if let Some(part) = item.others.all.get(position) {
+            to.raw(",\"content_index\":").number(part.sub);
+            spliced(to.raw(",\"part\":"), &part.json);
+        }
+        to.raw("}").end();
     }
 
     /// Stores the members of the source's call that is being written, if the call's item was already opened.
@@ -202,7 +443,8 @@ impl Items {
 
     /// If all parts of the item have ended, records that the item ends as soon as another item or event follows.
     pub(crate) fn mark_idle(&mut self, item: usize) {
-        let item = self.all.get(item).filter(|item| item.open.is_empty());
+        let has_ended = |item: &&Item| item.open.is_empty() && item.others.open == 0;
+        let item = self.all.get(item).filter(has_ended);
         if let Some(turn) = item.and_then(|item| item.turn) {
             self.idle.insert(turn);
         }
@@ -230,19 +472,26 @@ impl Items {
             self.turns.keys().copied().collect()
         };
         for turn in done.into_iter().filter(|turn| Some(*turn) != but) {
-            self.idle.remove(&turn);
-            let Some((key, item)) = self.turns.remove(&turn) else {
-                continue;
-            };
-            if let Some(record) = self.all.get_mut(item) {
-                record.turn = None;
-                record.status = Status::of(whole);
-            }
-            self.held.remove(&key);
-            self.left.insert(key, item);
-            if !self.all.get(item).is_some_and(|item| item.resumed) {
-                self.end_item(context, item);
-            }
+            self.leave(context, turn, whole);
+        }
+    }
+
+    /// Ends the item that was opened or resumed at this turn.
+    fn leave(&mut self, context: &mut EncodeContext, turn: u64, whole: bool) {
+        self.idle.remove(&turn);
+        let Some((key, item)) = self.turns.remove(&turn) else {
+            return;
+        };
+        self.end_others(context, item);
+        self.write_others(context, item, usize::MAX, true);
+        if let Some(record) = self.all.get_mut(item) {
+            record.turn = None;
+            record.status = Status::of(whole);
+        }
+        self.held.remove(&key);
+        self.left.insert(key, item);
+        if !self.all.get(item).is_some_and(|item| item.resumed) {
+            self.end_item(context, item);
         }
     }
 
@@ -330,25 +579,25 @@ impl Items {
         let mut parts: Vec<&ItemContent> =
             parts.filter(|part| part.end == PartEnd::Closed).collect();
         parts.sort_by_key(|part| part.sub);
-        let list = |to: &mut Writer, sent: &SentParts, of: fn(&Body) -> bool| {
+        let mut others: Vec<&OtherPart> = item.others.all.iter().collect();
+        others.sort_by_key(|part| part.sub);
+        let list = |to: &mut Writer, others: &[&OtherPart], of: fn(&Body) -> bool| {
             let mut mark = "";
-            let mut others = sent.others.iter().peekable();
-            let written = parts.iter().filter(|part| of(&part.body)).enumerate();
-            for (place, part) in written {
-                while let Some((_, json)) = others.next_if(|(before, _)| *before <= place) {
-                    spliced(to.raw(mark), json);
+            let mut others = others.iter().peekable();
+            for part in parts.iter().filter(|part| of(&part.body)) {
+                while let Some(other) = others.next_if(|other| other.sub < part.sub) {
+                    spliced(to.raw(mark), &other.json);
                     mark = ",";
                 }
                 to.raw(mark);
                 self.write_part(to, part);
                 mark = ",";
             }
-            for (_, json) in others {
-                spliced(to.raw(mark), json);
+            for other in others {
+                spliced(to.raw(mark), &other.json);
                 mark = ",";
             }
         };
-        let (content, summary) = (&item.members.content, &item.members.summary);
         let status = item.status.word();
         match &item.body {
             Body::Text(..) | Body::Refusal => {
@@ -356,17 +605,17 @@ impl Items {
                     .text_or_null(item.id.as_deref());
                 to.raw(",\"status\":").string(status);
                 to.raw(",\"role\":\"assistant\",\"content\":[");
-                list(to, content, |_| true);
+                list(to, &others, |_| true);
                 to.raw("]");
             }
             Body::Summary | Body::Reasoning => {
                 to.raw("{\"type\":\"reasoning\",\"id\":")
                     .text_or_null(item.id.as_deref());
                 to.raw(",\"summary\":[");
-                list(to, summary, |body| *body == Body::Summary);
-                if item.has_content || !content.others.is_empty() {
+                list(to, &[], |body| *body == Body::Summary);
+                if item.has_content || !others.is_empty() {
                     to.raw("],\"content\":[");
-                    list(to, content, |body| *body != Body::Summary);
+                    list(to, &others, |body| *body != Body::Summary);
                 }
                 to.raw("]");
                 if let Some(encrypted) = &item.encrypted {

@@ -1,5 +1,5 @@
-"""Writes Gemini `streamGenerateContent` chunks: text as it arrives, calls once they are complete, and finish reasons
-and usage in the last chunk.
+"""Writes Gemini `streamGenerateContent` chunks: text as it arrives, calls once they are complete, and finish reasons,
+cited pages and usage in the last chunk.
 
 Gemini has no terminal marker, so a stream without a finish reason is treated as truncated. An incomplete response ends
 with `{"error":…}`.
@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from streamweld._pure.encode.common.citations import read_citation
 from streamweld._pure.encode.common.extra_members import members_text, writable
 from streamweld._pure.encode.common.finish import CUT, fault_of, finish_word, own_word
 from streamweld._pure.encode.common.part_details import WrittenText
 from streamweld._pure.encode.common.provider_metadata import is_genuine
 from streamweld._pure.encode.common.usage import neutral
 from streamweld._pure.encode.common.writer import compact_json, members, quoted, spliced
+from streamweld._pure.encode.gemini.grounding import Grounding
 from streamweld._pure.model.unmodelled import CandidatePart, ChunkMembers
 from streamweld.events import (
     File,
@@ -85,6 +87,7 @@ class Gemini:
         self._finished: dict[int, str] = {}
         self._raw: dict[int, str | None] = {}  # finish reasons as the source sent them
         self._written_texts: dict[int, WrittenText] = {}  # text written so far for each open part
+        self._grounding = Grounding()
         self._usage: Usage | None = None
         self._members = _NO_MEMBERS  # unknown members next to the candidates of the source's last chunk
         self._raw_payload: bytes | None = None  # the payload whose part was last written as it was sent
@@ -164,8 +167,11 @@ class Gemini:
         if fault is not None:
             self._fail(fault)
             return
+        grounding = self._grounding.members()
         ends = [
-            f'{{"finishReason":{quoted(self._word(index) or "")},"index":{index}}}'
+            members(
+                finishReason=quoted(self._word(index) or ""), index=str(index), groundingMetadata=grounding.get(index)
+            )
             for index in sorted(self._finished.keys() - self._context.passed.finished)
         ]
         counts = None if self._context.passed.counted else self._counts()
@@ -221,6 +227,8 @@ class Gemini:
         thought = isinstance(event, ReasoningDelta | ReasoningDone)
         if isinstance(event, RefusalDelta | RefusalDone):
             self._context.losses.note("refusal")
+        elif not (thought or self._context.passed.own):
+            self._grounding.add_text(event.choice, event.part, text)
         self._part(event.choice, members(text=quoted(text), thought="true" if thought else None))
 
     def _text_done(self, event: TextDone) -> None:
@@ -228,8 +236,29 @@ class Gemini:
         signature = (event.provider_metadata or {}).get("thoughtSignature")
         if self._context.passed.own and isinstance(signature, str):
             self._part(event.choice, members(text='""', thoughtSignature=quoted(signature)))
-        if event.annotations and not self._context.passed.own:
-            self._context.losses.note("sources")
+        if not self._context.passed.own:
+            self._cite(event)
+
+    def _cite(self, event: TextDone) -> None:
+        """Record the pages that a text cites. Chat counts positions from the beginning of the message, and other
+        dialects count from the beginning of the part.
+        """
+        written = self._grounding.end_part(event.choice, event.part)
+        is_message = self._context.source == "chat"
+        for annotation in event.annotations:
+            citation = read_citation(annotation, None if is_message else written.length)
+            if citation is None:
+                self._context.losses.note("sources")
+                continue
+            page = self._grounding.add_page(event.choice, citation.url, citation.title)
+            start, end = citation.start, citation.end
+            if start is None or end is None:
+                continue
+            if is_message:
+                if end <= self._grounding.ended_length(event.choice):
+                    self._grounding.add_support(event.choice, page, start, end)
+            elif start >= 0 and end <= written.length and not written.is_split:
+                self._grounding.add_support(event.choice, page, start + written.start, end + written.start)
 
     def _reasoning_done(self, event: ReasoningDone) -> None:
         self._write_remaining_text(event)
@@ -297,9 +326,13 @@ class Gemini:
 
     # Ending and usage
 
-    def _source(self, _: Source) -> None:
-        if not self._context.passed.own:
+    def _source(self, source: Source) -> None:
+        if self._context.passed.own:
+            return  # its chunk was written as it was sent
+        if source.url is None:
             self._context.losses.note("sources")
+        else:
+            self._grounding.add_page(source.choice, source.url, source.title)
 
     def _file(self, event: File) -> None:
         if self._context.passed.own:

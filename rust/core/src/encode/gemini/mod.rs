@@ -4,6 +4,9 @@
 //! Gemini has no terminal marker, so a stream without a finish reason is treated as truncated. An incomplete response
 //! ends with `{"error":…}`.
 
+mod grounding;
+
+use crate::encode::common::citations::citations;
 use crate::encode::common::compact_json::canonical;
 use crate::encode::common::compact_json::spliced;
 use crate::encode::common::encode_context::Call;
@@ -16,10 +19,12 @@ use crate::encode::common::finish::EndingError;
 use crate::encode::common::passed_through::PassedThrough;
 use crate::encode::common::usage::Counts;
 use crate::encode::common::writer::Writer;
+use crate::encode::gemini::grounding::Grounding;
+use crate::encode::gemini::grounding::IndexedText;
+use crate::encode::gemini::grounding::SegmentBudget;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::members::Object;
-use crate::json::members::items;
 use crate::model::event::Delta;
 use crate::model::event::Event;
 use crate::model::event::Mark;
@@ -29,6 +34,7 @@ use crate::model::small_map::Map;
 use crate::model::small_map::Numbered;
 use crate::model::unmodelled::Unmodelled;
 use std::borrow::Cow;
+use std::mem;
 
 const NAME: &str = "gemini";
 const PROVIDER: &str = "google";
@@ -58,11 +64,22 @@ pub(crate) struct Gemini {
     /// Candidates in order of first appearance.
     candidates: List<Candidate>,
     /// Text written so far for each open part.
-    written: Map<u32, String>,
+    written: Map<u32, WrittenText>,
     /// The unknown members of the source's last chunk that were written.
     members: String,
     /// Number of the last payload that contained a part that was copied.
     copied: Option<u64>,
+    segment_budget: SegmentBudget,
+}
+
+/// The text of a part, as far as it was written.
+#[derive(Debug, Default)]
+struct WrittenText {
+    text: String,
+    /// Byte offset of the part in the candidate's text.
+    start: usize,
+    /// True if text of another part was written between two pieces of this part.
+    is_split: bool,
 }
 
 #[derive(Debug)]
@@ -73,6 +90,26 @@ struct Candidate {
     raw: Option<String>,
     /// True if the candidate has an invalid call, which was not written.
     malformed: bool,
+    /// Length of the written text in bytes, without thoughts and refusals.
+    length: usize,
+    /// The text of the ended parts. The text is stored only for Chat, which counts positions from the beginning of the
+    /// message.
+    message: IndexedText,
+    grounding: Grounding,
+}
+
+impl Candidate {
+    fn new(index: i32) -> Candidate {
+        Candidate {
+            index,
+            reason: None,
+            raw: None,
+            malformed: false,
+            length: 0,
+            message: IndexedText::default(),
+            grounding: Grounding::default(),
+        }
+    }
 }
 
 impl Numbered for Candidate {
@@ -109,26 +146,23 @@ impl Encoder for Gemini {
                 choice,
                 ..
             } => {
-                self.write_remaining_text(context, (part, choice), text, PartKind::Answer);
+                let written =
+                    self.write_remaining_text(context, (part, choice), text, PartKind::Answer);
                 if let Some(own) = own_signature(context, event.metadata()) {
                     let to = self.begin(context);
                     to.raw("{\"text\":\"\",\"thoughtSignature\":").string(&own);
                     to.raw("}");
                     self.end_chunk(context, choice);
                 }
-                let written = annotations.map(|text| {
-                    items(Raw {
-                        text,
-                        kind: Kind::Array,
-                    })
-                });
-                if written.is_some_and(|written| !written.is_empty()) && !context.passed.own {
-                    context.losses.note("sources");
+                if !context.passed.own {
+                    self.cite(context, choice, annotations, &written);
                 }
             }
             Event::RefusalDone(Delta {
                 part, text, choice, ..
-            }) => self.write_remaining_text(context, (part, choice), text, PartKind::Refusal),
+            }) => {
+                self.write_remaining_text(context, (part, choice), text, PartKind::Refusal);
+            }
             Event::ReasoningDone {
                 part,
                 text,
@@ -159,6 +193,14 @@ impl Encoder for Gemini {
             }
             Event::ToolCall { .. } => self.call(context, event),
             Event::ToolResult { .. } => context.losses.note("server_tool"),
+            Event::Source {
+                url: Some(url),
+                title,
+                choice,
+                ..
+            } if !context.passed.own => {
+                self.candidate(choice).grounding.cite(url, title);
+            }
             Event::Source { .. } => context.losses.note("sources"),
             Event::File {
                 media_type,
@@ -190,7 +232,7 @@ impl Encoder for Gemini {
     fn keep(&mut self, piece: &Delta<'_>) -> bool {
         let written = self.written.get_mut(&piece.part);
         written
-            .map(|written| written.push_str(piece.text))
+            .map(|written| written.text.push_str(piece.text))
             .is_some()
     }
 
@@ -246,12 +288,7 @@ impl Gemini {
 
     /// Returns the candidate with this index, and creates it if necessary.
     fn candidate(&mut self, index: i32) -> &mut Candidate {
-        self.candidates.slot(index, || Candidate {
-            index,
-            reason: None,
-            raw: None,
-            malformed: false,
-        })
+        self.candidates.slot(index, || Candidate::new(index))
     }
 
     /// Writes the beginning of a chunk, up to its only part.
@@ -304,7 +341,7 @@ impl Gemini {
         if kind == PartKind::Refusal {
             context.losses.note("refusal");
         }
-        self.written.slot(delta.part).push_str(delta.text);
+        self.record_text(&delta, kind);
         let to = self.begin(context);
         to.raw("{\"text\":").string(delta.text);
         to.raw(if kind == PartKind::Thought {
@@ -315,16 +352,71 @@ impl Gemini {
         self.end_chunk(context, delta.choice);
     }
 
+    /// Records a piece of text that is written.
+    fn record_text(&mut self, delta: &Delta<'_>, kind: PartKind) {
+        let before = match kind {
+            PartKind::Answer => {
+                let candidate = self.candidate(delta.choice);
+                let before = candidate.length;
+                candidate.length += delta.text.len();
+                before
+            }
+            PartKind::Thought | PartKind::Refusal => 0,
+        };
+        let written = self.written.slot(delta.part);
+        if written.text.is_empty() {
+            written.start = before;
+        }
+        written.is_split |= written.start + written.text.len() != before;
+        written.text.push_str(delta.text);
+    }
+
+    /// Adds the pages that a text part cites to the candidate's grounding metadata.
+    fn cite(
+        &mut self,
+        context: &mut EncodeContext,
+        choice: i32,
+        annotations: Option<&str>,
+        written: &WrittenText,
+    ) {
+        let is_message = context.source == "chat";
+        if is_message && !written.text.is_empty() {
+            self.candidate(choice).message.push(&written.text);
+        }
+        let Some(annotations) = annotations else {
+            return;
+        };
+        let part = (!is_message).then(|| IndexedText::of(&written.text));
+        let length = part.as_ref().map(IndexedText::length);
+        let (cited, others) = citations(annotations, length);
+        if others {
+            context.losses.note("sources");
+        }
+        if cited.is_empty() {
+            return;
+        }
+        let new = || Candidate::new(choice);
+        let candidate = self.candidates.slot(choice, new);
+        let text = match &part {
+            None => Some((&candidate.message, 0)),
+            Some(part) => Some((part, written.start)).filter(|_| !written.is_split),
+        };
+        for citation in &cited {
+            let grounding = &mut candidate.grounding;
+            grounding.cite_segment(citation, text, &mut self.segment_budget);
+        }
+    }
+
     /// If the final text begins with the streamed text, writes the rest of the final text. Records a loss if the final
-    /// text contradicts the streamed text.
+    /// text contradicts the streamed text. Returns the written text.
     fn write_remaining_text(
         &mut self,
         context: &mut EncodeContext,
         (part, choice): (u32, i32),
         text: &str,
         kind: PartKind,
-    ) {
-        match text.strip_prefix(self.written.slot(part).as_str()) {
+    ) -> WrittenText {
+        match text.strip_prefix(self.written.slot(part).text.as_str()) {
             Some(text) => {
                 let metadata = None;
                 let delta = Delta {
@@ -337,7 +429,9 @@ impl Gemini {
             }
             None => context.losses.note("text_corrected"),
         }
+        let written = mem::take(self.written.slot(part));
         self.written.remove(&part);
+        written
     }
 
     fn call(&mut self, context: &mut EncodeContext, event: &Event<'_>) {
@@ -446,7 +540,11 @@ impl Gemini {
         let mut mark = "";
         for (index, word) in words {
             to.raw(mark).raw("{\"finishReason\":").string(word);
-            to.raw(",\"index\":").number(i64::from(*index)).raw("}");
+            to.raw(",\"index\":").number(i64::from(*index));
+            if let Some(candidate) = self.candidates.find(*index) {
+                candidate.grounding.write(to);
+            }
+            to.raw("}");
             mark = ",";
         }
         to.raw("]");

@@ -14,6 +14,7 @@ use crate::dialect::anthropic::fields::call_text;
 use crate::dialect::anthropic::fields::extra_fields;
 use crate::dialect::anthropic::fields::is_error;
 use crate::dialect::anthropic::unknown_block::UnknownBlock;
+use crate::dialect::anthropic::unknown_block::keep;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::unread_arguments::may_hold_arguments;
@@ -68,22 +69,6 @@ impl<'a, 'b> Block<'a, 'b> {
     pub(crate) fn keep(&self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
         let kind = FACTS.block_type(&self.object.members);
         keep(wire, &kind, self.event, self.object.raw.text)
-    }
-}
-
-/// Emits a block as content that the client must send back unchanged in a later turn.
-pub(crate) fn keep(
-    wire: &mut DecodeContext<'_, '_>,
-    kind: &str,
-    event: Option<&str>,
-    raw: &str,
-) -> ParseResult {
-    match FACTS.provider_item(kind) {
-        Some(kind) => wire.assembler.provider_item(wire.out, 0, kind, raw, None),
-        None => {
-            let raw = raw.as_bytes();
-            wire.assembler.kept_unknown(wire.out, 0, event, raw, None)
-        }
     }
 }
 

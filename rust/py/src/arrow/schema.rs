@@ -1,4 +1,5 @@
-//! Defines the columns of the output. `VERSION` must change when a column's name, type, or meaning changes.
+//! Defines the columns of the output. `VERSION` must change when a column's name, type, or meaning changes, but not when
+//! a nullable column is added.
 
 use std::collections::HashMap;
 use std::sync::Arc;

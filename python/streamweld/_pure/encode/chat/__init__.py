@@ -115,7 +115,7 @@ class Chat:
             File: self._file,
             Usage: self._count,
             Finished: self._finish,
-            ProviderItem: self._unknown,
+            ProviderItem: self._provider_item,
             Unknown: self._unknown,
         }
 
@@ -442,7 +442,10 @@ class Chat:
         image = members(type='"image_url"', image_url=members(url=quoted(url)), index=str(number))
         self._chunk(file.choice, f'{{"images":[{image}]}}')
 
-    def _unknown(self, _: ProviderItem | Unknown) -> None:
+    def _provider_item(self, item: ProviderItem) -> None:
+        self._context.losses.note(item.kind)
+
+    def _unknown(self, _: Unknown) -> None:
         self._context.losses.note("unknown")
 
     def _count(self, usage: Usage) -> None:

@@ -66,9 +66,12 @@ class SequentialAnswer:
         match event:
             case Usage():
                 self._counted = event
-            case ProviderItem() | Unknown():
-                if not (self.writes_unmodelled and self.context.passed.own):
-                    self.context.losses.note("unknown")
+            case ProviderItem() | Unknown() if self.writes_unmodelled and self.context.passed.own:
+                pass
+            case ProviderItem():
+                self.context.losses.note(event.kind)
+            case Unknown():
+                self.context.losses.note("unknown")
             case UpstreamErrorEvent():
                 pass  # the ending reports the error
             case ResponseStarted():

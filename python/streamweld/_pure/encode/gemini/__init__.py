@@ -109,7 +109,7 @@ class Gemini:
             File: self._file,
             Usage: self._count,
             Finished: self._finish,
-            ProviderItem: self._unknown,
+            ProviderItem: self._provider_item,
             Unknown: self._unknown,
         }
 
@@ -346,7 +346,10 @@ class Gemini:
         else:
             self._context.losses.note("files")
 
-    def _unknown(self, _: ProviderItem | Unknown) -> None:
+    def _provider_item(self, item: ProviderItem) -> None:
+        self._context.losses.note(item.kind)
+
+    def _unknown(self, _: Unknown) -> None:
         is_raw = self._raw_payload is not None and self._raw_payload is self._context.passed.payload
         if not is_raw:
             self._context.losses.note("unknown")

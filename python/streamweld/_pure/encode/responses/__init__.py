@@ -180,7 +180,9 @@ class Responses:
             self._open(event)
         elif isinstance(event, Usage):
             self._usage = event
-        elif isinstance(event, ProviderItem | Unknown):
+        elif isinstance(event, ProviderItem):
+            losses.note(event.kind)
+        elif isinstance(event, Unknown):
             losses.note("unknown")
         elif (handler := self._take.get(type(event))) is not None:
             choice: int = getattr(event, "choice", 0)

@@ -234,7 +234,8 @@ impl EncodeContext {
                 let raw = usage.raw.filter(|_| self.passed.own);
                 self.answer.own_usage = raw.map(str::to_owned);
             }
-            Event::Unknown { .. } | Event::ProviderItem { .. } => self.losses.note("unknown"),
+            Event::Unknown { .. } => self.losses.note("unknown"),
+            Event::ProviderItem { kind, .. } => self.losses.note(kind),
             _ => {}
         }
     }

@@ -60,7 +60,7 @@ MCP_SAID = {
 CITED = {
     "type": "text",
     "text": "see",
-    "citations": [{"type": "web_search_result_location", "url": "https://x.example"}],
+    "citations": [{"type": "web_search_result_location", "encrypted_index": "EqMB", "url": "https://x.example"}],
 }
 
 ANTHROPIC = [

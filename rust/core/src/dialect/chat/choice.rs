@@ -117,6 +117,9 @@ impl MessageDeltas {
     }
 
     fn report(&mut self, wire: &mut DecodeContext<'_, '_>, again: bool) -> ParseResult {
+        if again {
+            wire.out.mark_misread("text_again"); // clients would append the repetition
+        }
         if again && !self.reported {
             self.reported = true;
             wire.out

@@ -54,7 +54,10 @@ def hold(parsed: Response, allowed: set[tuple[str, str]], after: Response | None
 
 
 def read_as(backend: str, vector: dict[str, Any], target: str) -> tuple[Response | None, set[str]]:
-    """Return the response that a reader of the target gets (None: there is no dialect, or it gets an error); losses."""
+    """Return the response that a reader of the target gets, and the losses of the conversion.
+
+    The response is None if the converter found no dialect, or if the reader gets an error.
+    """
     options = policy_of({k: v for k, v in vector["options"].items() if k not in ("dialect", "seed", "content_type")})
     with using(backend):
         converter = sw.StreamConverter(source=vector["options"]["dialect"], target=target, seed="s", **options)  # type: ignore[arg-type]

@@ -123,15 +123,6 @@ class AttachedSurface:
         event = ToolResult(part, call_id, value_sent, is_error, choice=state.index, provider_metadata=value)
         self._attach(state, part, event)
 
-    def result_announced(self, choice: int, item_id: str | None, call_id: str) -> None:
-        """Check the ids of a result that was announced, before the decoder stores them."""
-        state = self._live_choice(choice)
-        if state is None:
-            return
-        state.shared.check_id(call_id)
-        if item_id is not None:
-            state.shared.check_id(item_id)
-
     def result_delta(self, choice: int, call_id: str, output: str) -> None:
         """Emit a piece of a result that the provider sends while the tool runs. `output` is JSON text.
 

@@ -264,7 +264,9 @@ class ItemReader:
 
     def _announce(self, item_id: str | None, index: int | None, call_id: str) -> None:
         """Store the call id of a result, because pieces of its output contain only the address of its item."""
-        self._assembler.result_announced(0, item_id, call_id)
+        for identity in (call_id, item_id):
+            if identity is not None:
+                self._assembler.check_id(identity)
         if item_id is not None and (item_id in self._by_id or len(self._by_id) < _ANNOUNCED):
             self._by_id[item_id] = call_id
         if index is not None and (index in self._by_index or len(self._by_index) < _ANNOUNCED):

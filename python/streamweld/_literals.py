@@ -57,6 +57,7 @@ DiagnosticCode: TypeAlias = Literal[
     "json_lines",
     "lines_joined",
     "recovered_tail",
+    "fields_in_data",
     "fields_on_one_line",
     "malformed_json",
     "data_after_done",

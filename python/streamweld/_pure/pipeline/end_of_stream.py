@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamweld._pure.json.scanner import JsonFault, parse, reject_incomplete
+from streamweld._pure.pipeline.nested_event import nested_event
 from streamweld._pure.pipeline.salvage import MARKER, MOST_JOINS, WHITE, joined_field, salvage, split_joined_line
 from streamweld._pure.sse.frame import ends_inside_character
 
@@ -97,7 +98,7 @@ class Ending:
         if text == MARKER:
             return len(text)
         if text[:1] not in (b"{", b"["):
-            return 0
+            return len(text) if self._is_whole_nested(text) else 0
         try:
             max_depth, max_values, _ = self._stage.caps
             reject_incomplete(text, max_depth, max_values)
@@ -123,3 +124,11 @@ class Ending:
                 remainder = text[found.remainder :].strip(WHITE)
                 return len(text) if self._usable(remainder, joins) == len(remainder) else found.remainder
         return len(text)
+
+    def _is_whole_nested(self, text: bytes) -> bool:
+        """Return True if unfinished data is itself an event, and the data of that event can be parsed."""
+        nested = nested_event(text)
+        if nested is None or nested.data is None:
+            return nested is not None
+        text = nested.data.strip(WHITE)
+        return text == MARKER or (text[:1] in (b"{", b"[") and self._usable(text) == len(text))

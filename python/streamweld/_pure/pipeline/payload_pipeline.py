@@ -28,6 +28,7 @@ from streamweld._pure.pipeline.detect import (
     HeldPayload,
     UndetectedPayloads,
 )
+from streamweld._pure.pipeline.nested_event import nested_event
 from streamweld._pure.pipeline.salvage import (
     MARKER,
     MOST_JOINS,
@@ -209,6 +210,14 @@ class PayloadPipeline:
             raise self._out.limit("max_events", self._max_events)
         self.ordinal = ordinal + 1
         self.is_framed = self.is_framed or not (stray or self.is_array)
+        nested = None if stray or self.is_array else nested_event(data)
+        if nested is not None:
+            self._out.diagnose("comment_as_data" if nested.data is None else "fields_in_data")
+            if nested.data is None:
+                return
+            data = nested.data
+            event = event if nested.event is None else nested.event.decode("utf-8", "replace")
+            self.set_position(offset, ordinal, event, data)
         waiting = self._waiting if self.decoder is None else None
         if waiting is not None and self._waits(waiting, HeldPayload(data, event, offset, ordinal, stray)):
             return

@@ -65,6 +65,14 @@ def _escaped(_: Random, data: bytes, frame: Frame) -> bytes:
     return re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], data.decode()).encode()
 
 
+def _lines_as_data(_: Random, data: bytes, _frame: Frame) -> bytes:
+    """Send each line as the data of an event. An event that is cut or has several data lines is not changed."""
+    lines = [line for line in data.split(b"\n") if line]
+    if not data.endswith(b"\n\n") or sum(line.startswith(b"data:") for line in lines) != 1:
+        return data
+    return b"".join(b"data: " + line + b"\n\n" for line in lines)
+
+
 _between("comments", "Comments are sent between events, as keep-alives.", b": PROCESSING\n\n", first=True)
 _between("comments_as_data", "Comments that another server sent are in data lines.", b"data: : PROCESSING\n\n")
 _between("null_events", "The data of some events is null.", b"data: null\n\n")
@@ -75,6 +83,12 @@ _between(
 )
 _between("empty_events", "Some events are empty or have only a retry time.", b"retry: 3000\n\ndata:\n\n", first=True)
 _raw("no_space_after_data", "No space follows `data:`.", lambda _, data, _f: re.sub(rb"(?m)^data: ", b"data:", data))
+_raw(
+    "field_names_twice",
+    "`data:` is sent twice before each payload.",
+    lambda _, data, _f: re.sub(rb"(?m)^data: ", b"data: data: ", data),
+)
+_raw("lines_as_data", "A relay sent each line as the data of an event of its own.", _lines_as_data)
 _raw("crlf", "Lines end with CR and LF.", lambda _, data, _f: data.replace(b"\n", b"\r\n"))
 _raw("cr", "Lines end with CR.", lambda _, data, _f: data.replace(b"\n", b"\r"))
 _raw("json_over_lines", "The JSON of an event is split over several data lines.", _lines)

@@ -119,6 +119,7 @@ codes! {
     JSON_LINES = "json_lines",
     LINES_JOINED = "lines_joined",
     RECOVERED_TAIL = "recovered_tail",
+    FIELDS_IN_DATA = "fields_in_data",
     FIELDS_ON_ONE_LINE = "fields_on_one_line",
     MALFORMED_JSON = "malformed_json",
     DATA_AFTER_DONE = "data_after_done",

@@ -10,6 +10,7 @@ use crate::model::output::Output;
 use crate::model::policy::Base;
 use crate::model::spec::Code;
 use crate::pipeline::array_body::ArrayBody;
+use crate::pipeline::nested_event::nested_event;
 use crate::pipeline::payload_pipeline::BODY_HEAD;
 use crate::pipeline::payload_pipeline::PayloadPipeline;
 use crate::pipeline::payload_pipeline::joined;
@@ -206,7 +207,7 @@ impl PayloadPipeline {
             return UsablePrefix::All;
         }
         if !text.starts_with(['{', '[']) {
-            return UsablePrefix::Nothing;
+            return self.usable_nested(out, data);
         }
         match classify(data, text, self.reader(out), lenient) {
             // The fault for a document that is nested too deeply is the same whether or not the document is complete.
@@ -234,6 +235,26 @@ impl PayloadPipeline {
                 }
             }
             _ => UsablePrefix::All,
+        }
+    }
+
+    /// Returns how much of unfinished data can be parsed if the data is itself an event.
+    fn usable_nested(&self, out: &Output<'_>, data: &[u8]) -> UsablePrefix {
+        let Some(nested) = nested_event(data) else {
+            return UsablePrefix::Nothing;
+        };
+        let Some(data) = nested.data else {
+            return UsablePrefix::All;
+        };
+        let (text, _) = decode_utf8(&data);
+        let text = trim(&text);
+        let is_whole = text == MARKER
+            || (text.starts_with(['{', '['])
+                && self.usable(out, &data, text, 0) == UsablePrefix::All);
+        if is_whole {
+            UsablePrefix::All
+        } else {
+            UsablePrefix::Nothing
         }
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod detect;
 pub(crate) mod dispatch;
 pub(crate) mod end_of_stream;
 pub(crate) mod frame_receiver;
+pub(crate) mod nested_event;
 pub mod parser;
 pub(crate) mod payload_pipeline;
 pub(crate) mod salvage;

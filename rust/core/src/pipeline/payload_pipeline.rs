@@ -30,6 +30,8 @@ use crate::model::limits::Limits;
 use crate::model::output::Output;
 use crate::model::policy::Base;
 use crate::model::spec::Code;
+use crate::pipeline::nested_event::NestedEvent;
+use crate::pipeline::nested_event::nested_event;
 use crate::pipeline::salvage::MARKER;
 use crate::pipeline::salvage::MOST_JOINS;
 use crate::pipeline::salvage::Salvaged;
@@ -117,10 +119,47 @@ impl PayloadPipeline {
                 return Ok(());
             }
         }
+        if !(arrival.stray || self.array)
+            && let Some(nested) = nested_event(arrival.data)
+        {
+            return self.nested(out, arrival, nested);
+        }
+        self.detect_or_read(out, arrival)
+    }
+
+    fn detect_or_read(&mut self, out: &mut Output<'_>, arrival: LocatedPayload<'_>) -> ParseResult {
         if self.dialect.is_none() && self.consumed_by_detection(out, arrival)? {
             return Ok(());
         }
-        self.read(out, arrival).map_err(locate)
+        self.read(out, arrival)
+            .map_err(|fault| arrival.locate(fault))
+    }
+
+    /// Handles data that is itself an event.
+    #[cold]
+    fn nested(
+        &mut self,
+        out: &mut Output<'_>,
+        arrival: LocatedPayload<'_>,
+        nested: NestedEvent<'_>,
+    ) -> ParseResult {
+        let code = match nested.data {
+            Some(_) => Code::FIELDS_IN_DATA,
+            None => Code::COMMENT_AS_DATA,
+        };
+        let reported = out.diagnose(code, None, "");
+        out.taken(reported).map_err(|fault| arrival.locate(fault))?;
+        let Some(data) = nested.data else {
+            arrival.show(out);
+            return Ok(());
+        };
+        let event = nested.event.unwrap_or(arrival.event);
+        let inner = LocatedPayload {
+            event,
+            data: &data,
+            ..arrival
+        };
+        self.detect_or_read(out, inner)
     }
 
     /// Matches a payload against the known templates. Returns the length of the matched input, or 0 if the payload must

@@ -248,8 +248,7 @@ class Repairer:
         """End the stream because a limit that only the caller can measure was exceeded, and return the last bytes."""
         if self._further_input is FurtherInput.REPAIRED and self._after_error is None:
             try:
-                self._read()
-                self._parser.exceed(name)
+                self._parser.exceed(name, self._unread)
             except StreamError as fault:
                 self._failed(fault)
         self._further_input = FurtherInput.IGNORED

@@ -180,8 +180,10 @@ impl Repairer {
     pub fn exceed(&mut self, name: LimitName, out: &mut Vec<u8>) {
         let mut read = Read::new(&[], out);
         if self.is_repairing() && self.after_error.is_none() {
-            let result = self.catch_up(&mut read);
-            if let Err(fault) = result.and_then(|()| self.parser.exceed(name)) {
+            let unread = self.block.get(self.parsed_bytes..).unwrap_or_default();
+            let result = self.parser.exceed_after(unread, name, &mut self.sink);
+            self.parsed_bytes = self.block.len();
+            if let Err(fault) = result {
                 self.failed(&mut read, fault);
             }
         }

@@ -323,7 +323,7 @@ impl Repairer {
     /// Handles a piece of a block that follows an error from the upstream. Once the block is complete, it passes or is
     /// dropped.
     fn piece_after_error(&mut self, read: &mut Read<'_, '_>, ends: bool) {
-        let size = self.size(read);
+        let buffered = self.buffered(read);
         if ends {
             self.gather(read);
         }
@@ -331,7 +331,7 @@ impl Repairer {
         let Some(after_error) = &mut self.after_error else {
             return;
         };
-        if size > max_buffered {
+        if buffered > max_buffered {
             after_error.mark_too_long();
         }
         if !ends {

@@ -6,7 +6,6 @@ import json
 import re
 from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
-from json.decoder import scanstring
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamweld._pure.json.automaton import examine
@@ -34,6 +33,9 @@ __all__ = [
 ]
 
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
+# Matches at the start of a line that is blank, a comment, or a field.
+_NO_TEXT: Final = re.compile(rb"(?:data|event|id|retry)?(?:[:\r\n]|\Z)")
+_WORD: Final = re.compile(rb"\S")
 _BLANK_LINES: Final = (b"\n", b"\r\n", b"\r")
 _FIELDS: Final = (b"data", b"event", b"id", b"retry")
 _BOM: Final = b"\xef\xbb\xbf"
@@ -179,7 +181,7 @@ class _Summary:
 
 def _summary(data: str) -> _Summary | None:
     """Return what is needed of a payload, or None if it is not a JSON object or array."""
-    if len(data) > _MOST_VALUES and has_more_values(data, _MOST_VALUES):
+    if _is_large(data):
         found = examine(data)
         is_whole = found.final == "complete" and found.root in ("object", "array")
         return _Summary(_scalars(data), data) if is_whole else None
@@ -189,16 +191,20 @@ def _summary(data: str) -> _Summary | None:
     return _Summary(payload if isinstance(payload, dict) else {}, _canonical(payload))
 
 
+def _is_large(data: str) -> bool:
+    return len(data) > _MOST_VALUES and has_more_values(data, _MOST_VALUES)
+
+
 def _scalars(data: str) -> dict[str, Any]:
     """Return the strings and numbers among the members of a JSON object, without building its other values."""
     members: dict[str, Any] = {}
     depth = at = 0
     while (token := _QUOTE_OR_BRACKET.search(data, at)) is not None:
-        at = token.end()
         if token[0] != '"':
+            at = token.end()
             depth += 1 if token[0] in "{[" else -1
             continue
-        name, at = scanstring(data, at)
+        name, at = _DECODER.raw_decode(data, token.start())
         value = _COLON.match(data, at) if depth == 1 and name in ("type", "sequence_number") else None
         if value is not None:
             members[name], at = _DECODER.raw_decode(data, value.end())
@@ -255,11 +261,10 @@ def is_text(data: bytes) -> bool:
     complete = 0
     data = data.removeprefix(_BOM)
     for match in _LINE_END.finditer(data):
-        line = data[complete : match.start()]
-        complete = match.end()
-        if line.startswith(b":") or line.partition(b":")[0] in _FIELDS:
+        start, complete = complete, match.end()
+        if start < match.start() and _NO_TEXT.match(data, start) is not None:
             return False
-        has_text = has_text or bool(line.strip())
+        has_text = has_text or _WORD.search(data, start, complete) is not None
     last = data[complete:]
     if last:
         name, colon, _ = last.partition(b":")
@@ -300,16 +305,16 @@ def starts_inside_line(data: bytes) -> bool:
 
     The first line is then neither blank, a comment nor a field.
     """
-    line = next(lines_of(data.removeprefix(_BOM)))
-    return bool(line) and not line.startswith(b":") and line.partition(b":")[0] not in _FIELDS
+    return _NO_TEXT.match(data.removeprefix(_BOM)) is None
 
 
 def response_id_of(block: Block) -> str | None:
     """Return the id of the response that an event belongs to, if every event of its format contains it.
 
-    These formats are Chat Completions chunks (`id`) and Gemini chunks (`responseId`).
+    These formats are Chat Completions chunks (`id`) and Gemini chunks (`responseId`). The id of a payload that is too
+    large to be parsed is not returned.
     """
-    if block.key is None or not block.is_json:
+    if block.key is None or not block.is_json or _is_large(block.key[1]):
         return None
     try:
         payload: object = json.loads(block.key[1])

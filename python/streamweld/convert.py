@@ -148,6 +148,7 @@ class StreamConverter:
         "_base",
         "_closed",
         "_converter",
+        "_open",
         "_raises",
         "_repairer",
         "_room",
@@ -206,6 +207,7 @@ class StreamConverter:
         self._splitter = Splitter()
         self._array = ArrayBody(None)
         self._room = limits.max_event_bytes
+        self._open = 0  # number of stored bytes that belong to the current block
         repairs = target in (source, "same")
         self._repairer = load_repairer(backend)(source, target, config, options) if repairs else None
         self._converter: Converter = self._repairer or load_converter(backend)(
@@ -254,20 +256,39 @@ class StreamConverter:
         at = 0
         for piece, position in self._splitter.split(data):
             at += len(piece)
-            if self._room is not None:
-                self._room -= len(piece)
-            if self._is_whole(piece, position):
+            fitting = self._take_room(piece)
+            is_whole = self._is_whole(piece, position)
+            if fitting < len(piece) and self._splitter.is_joined and not self._array.is_one:
+                self._undecided = False
+                made.append(converter.overflow(piece[:fitting]))
+                break
+            if position not in ("inside", "ready"):
+                self._open = 0
+            if is_whole:
                 made.append(self._or_repaired(partial(converter.feed_stored, piece)))
                 if not self._undecided:
                     made.append(self._converter.feed(data[at:]))
                     break
-            elif self._room is not None and self._room < 0:
+            elif fitting < len(piece):
                 self._undecided = False
                 made.append(converter.overflow(piece))
                 break
             else:
                 converter.store(piece)
         return b"".join(made)
+
+    def _take_room(self, piece: bytes) -> int:
+        """Count a piece of the input, and return how many of its bytes can be stored within the limit.
+
+        A payload on several lines takes twice its size, because the parser joins the lines in a copy.
+        """
+        self._open += len(piece)
+        if self._room is None:
+            return len(piece)
+        self._room -= len(piece)
+        if self._splitter.is_joined:
+            return len(piece) - min(len(piece), max(0, (self._open - self._room + 1) // 2))
+        return len(piece) - min(len(piece), max(0, -self._room))
 
     def _is_whole(self, piece: bytes, position: PiecePosition) -> bool:
         """Return whether a payload ends with this piece.

@@ -265,7 +265,8 @@ class Limits(_Checked):
         max_event_bytes: bytes of data in one event, including the data of an unfinished event. Each line counts as one
             additional byte. Default: 16 MiB, because some events contain images of several MB. The same limit applies
             to the input that a converter holds back until `source="auto"` detects the dialect, or until a repair
-            determines whether an event passes through.
+            determines whether an event passes through. There, a payload on several lines counts twice, because it is
+            held as it arrived and with its lines joined.
         max_field_bytes: bytes in the value of an `event` or `id` line. Default: 8 KiB, which is also the size that HTTP
             servers allow for a header.
         max_json_depth: levels of nesting in one payload. Default: 128, as in serde_json; deeper JSON is never parsed.

@@ -312,6 +312,24 @@ def test_padding_and_spacing_may_differ_and_the_first_wins() -> None:
     assert sw.splice(first, second) == first + b'data: {"sequence_number":1}\n\n'
 
 
+@pytest.mark.parametrize("values", [8190, 8200, 20_000])
+def test_an_event_with_very_many_values_is_joined_by_its_number(values: int) -> None:
+    """More than 8192 values are not parsed, so such events are compared as text."""
+    nested = {"type": "inner", "sequence_number": 7, "text": 'a "quoted" { text', "list": list(range(values))}
+    events = sse(
+        {"type": "t", "sequence_number": 0},
+        {"nested": [nested], "type": "t\u00e9", "sequence_number": 1},
+        {"type": "t", "sequence_number": 2},
+    )
+    whole = b"".join(events)
+    for start in (0, 1, 2):
+        for at in range(len(whole) - len(events[2]), len(whole), 7):
+            assert sw.splice(whole[:at], b"".join(events[start:])) == whole
+    other = events[1].replace(b"quoted", b"Quoted")
+    with pytest.raises(SpliceError, match="splice_other_stream"):
+        sw.splice(whole[:-5], other + events[2])
+
+
 def test_an_event_that_lacked_its_blank_line_counts_when_the_server_counts_it() -> None:
     first = b"".join(RESPONSES[:2]) + RESPONSES[2].rstrip(b"\n")
     assert sw.splice(first, b"".join(RESPONSES[3:])) == b"".join(RESPONSES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
@@ -13,11 +14,12 @@ from streamweld.splice.blocks import (
     BlockReader,
     blocks_of,
     data_of,
+    has_same_shape,
     is_event,
     is_text,
+    lines_of,
     raw_blocks,
     response_id_of,
-    shape_of,
     starts_inside_line,
 )
 from streamweld.splice.error_page import is_error_text
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["Continuation", "FirstStream", "Overlap", "Start", "continuation", "locate", "may_continue"]
 
 Start: TypeAlias = Literal["auto", "first_event", "next_event", "next_byte"] | int
+
+
+_WORD: Final = re.compile(rb"\S+")
 
 
 class Marks(Enum):
@@ -143,15 +148,21 @@ def _continues_line(first: FirstStream, second: bytes) -> Continuation:
     """
     if not all(event.is_json for event in first.events):
         return Continuation.YES  # any text may be the data of an event
-    head, *others = blocks_of(BlockReader(), first.tail + second)
+    blocks = blocks_of(BlockReader(), first.tail + second)
+    head = next(blocks)
     if head.is_json:
         return Continuation.YES
-    lines = [line for line in head.raw.removeprefix(b"\xef\xbb\xbf").splitlines() if line]
     # In an event without data, the values of fields (names, ids and times) are single words.
-    is_fields = all(line.startswith(b":") or len(line.partition(b":")[2].split()) == 1 for line in lines)
-    if head.key is not None or not is_fields or any(is_text(block.raw) for block in others):
+    lines = (line for line in lines_of(head.raw.removeprefix(b"\xef\xbb\xbf")) if line)
+    is_fields = all(line.startswith(b":") or len(line.partition(b":")[2].split(maxsplit=2)) == 1 for line in lines)
+    if head.key is not None or not is_fields:
         return Continuation.TEXT
-    return Continuation.YES if any(block.is_json for block in others) else Continuation.LATER
+    is_json = False
+    for block in blocks:
+        if is_text(block.raw):
+            return Continuation.TEXT
+        is_json = is_json or block.is_json
+    return Continuation.YES if is_json else Continuation.LATER
 
 
 def may_continue(first: FirstStream, second: bytes) -> bool:
@@ -162,7 +173,11 @@ def may_continue(first: FirstStream, second: bytes) -> bool:
     data = data_of(joined)
     if data:
         return examine(data).verdict == "prefix"
-    return len(joined.split()) <= len(first.tail.split()) or joined.lstrip(b"\xef\xbb\xbf\r\n").startswith(b":")
+    return _words(joined) <= _words(first.tail) or joined.lstrip(b"\xef\xbb\xbf\r\n").startswith(b":")
+
+
+def _words(text: bytes) -> int:
+    return sum(1 for _ in _WORD.finditer(text))
 
 
 def _continues_event(first: FirstStream, second: bytes) -> bool:
@@ -182,8 +197,8 @@ def _continues_event(first: FirstStream, second: bytes) -> bool:
         return not second.startswith(first.tail)
     # Both interpretations give valid events. Choose the event that has the same fields as earlier events. If the tail
     # of the first stream consists of complete lines, the second stream starts with the remaining lines of the event.
-    usual = shape_of(first.events[-1].raw)
-    return shape_of(second) != usual and shape_of(joined) == usual
+    usual = first.events[-1].raw
+    return not has_same_shape(second, usual) and has_same_shape(joined, usual)
 
 
 def locate(first: FirstStream, block: Block) -> Overlap:

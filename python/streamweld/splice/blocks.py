@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from streamweld._pure.json.automaton import examine
+from streamweld._pure.json.scanner import has_more_values
 from streamweld.errors import LimitExceeded
 from streamweld.options import Limits
 from streamweld.sse import FrameReader
@@ -15,23 +17,25 @@ from streamweld.sse import FrameReader
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from streamweld.sse import Frame
-
 __all__ = [
     "Block",
     "BlockReader",
     "blocks_of",
     "data_of",
+    "has_same_shape",
     "is_event",
     "is_text",
+    "lines_of",
     "raw_blocks",
     "response_id_of",
-    "shape_of",
     "starts_inside_line",
     "terminator_of",
 ]
 
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
+# Matches at the start of a line that is blank, a comment, or a field.
+_NO_TEXT: Final = re.compile(rb"(?:data|event|id|retry)?(?:[:\r\n]|\Z)")
+_WORD: Final = re.compile(rb"\S")
 _BLANK_LINES: Final = (b"\n", b"\r\n", b"\r")
 _FIELDS: Final = (b"data", b"event", b"id", b"retry")
 _BOM: Final = b"\xef\xbb\xbf"
@@ -39,6 +43,12 @@ _UNLIMITED: Final = Limits(max_event_bytes=None, max_field_bytes=None)
 # A member with random padding, which differs each time the same event is sent (OpenAI's
 # `stream_options.include_obfuscation`).
 _PADDING: Final = "obfuscation"
+# A payload with more values than this is compared as text, because a parsed value takes up to 22 times the memory of
+# its text.
+_MOST_VALUES: Final = 8192
+_QUOTE_OR_BRACKET: Final = re.compile(r'["{}\[\]]')
+_DECODER: Final = json.JSONDecoder()
+_COLON: Final = re.compile(r"\s*:\s*(?=[-\"0-9])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +133,10 @@ class BlockReader:
             self._line = self._scanned = match.end()
             if is_blank:
                 start, self._start = self._start, self._line
-                yield self._block(bytes(self._buffer[start : self._line]), self._offset + start)
+                with memoryview(self._buffer) as view:
+                    raw = bytes(view[start : self._line])
+                yield self._block(raw, self._offset + start)
+                del raw
         else:
             self._scanned = len(self._buffer)
         del self._buffer[: self._start]
@@ -146,24 +159,61 @@ class BlockReader:
             return Block(raw, offset, None, None, None, is_json=False)
         frame = frames[0]
         own_id, self._last_id = (frame.id if frame.id != self._last_id else None), frame.id
-        payload = _payload(frame)
-        kind = payload.get("type") if isinstance(payload, dict) else None
+        payload = _summary(frame.data)
+        if payload is None:
+            return Block(raw, offset, (frame.event, frame.data), None, own_id, is_json=frame.data.strip() == "[DONE]")
+        kind, number = payload.members.get("type"), payload.members.get("sequence_number")
         if kind == "ping" or (frame.event == "ping" and kind is None):
             return Block(raw, offset, None, None, own_id, is_json=True)
-        number = payload.get("sequence_number") if isinstance(payload, dict) else None
-        return Block(
-            raw,
-            offset,
-            (frame.event, _canonical(payload) if payload is not None else frame.data),
-            number if type(number) is int else None,
-            own_id,
-            is_json=payload is not None or frame.data.strip() == "[DONE]",
-        )
+        number = number if type(number) is int else None
+        return Block(raw, offset, (frame.event, payload.text), number, own_id, is_json=True)
 
 
-def _payload(frame: Frame) -> dict[str, Any] | list[Any] | None:
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    """A payload that is a JSON object or array."""
+
+    members: dict[str, Any]
+    """The members that are needed; empty for an array."""
+    text: str
+    """Text by which the payload is compared."""
+
+
+def _summary(data: str) -> _Summary | None:
+    """Return what is needed of a payload, or None if it is not a JSON object or array."""
+    if _is_large(data):
+        found = examine(data)
+        is_whole = found.final == "complete" and found.root in ("object", "array")
+        return _Summary(_scalars(data), data) if is_whole else None
+    payload = _payload(data)
+    if payload is None:
+        return None
+    return _Summary(payload if isinstance(payload, dict) else {}, _canonical(payload))
+
+
+def _is_large(data: str) -> bool:
+    return len(data) > _MOST_VALUES and has_more_values(data, _MOST_VALUES)
+
+
+def _scalars(data: str) -> dict[str, Any]:
+    """Return the strings and numbers among the members of a JSON object, without building its other values."""
+    members: dict[str, Any] = {}
+    depth = at = 0
+    while (token := _QUOTE_OR_BRACKET.search(data, at)) is not None:
+        if token[0] != '"':
+            at = token.end()
+            depth += 1 if token[0] in "{[" else -1
+            continue
+        name, at = _DECODER.raw_decode(data, token.start())
+        value = _COLON.match(data, at) if depth == 1 and name in ("type", "sequence_number") else None
+        if value is not None:
+            members[name], at = _DECODER.raw_decode(data, value.end())
+    return members
+
+
+def _payload(data: str) -> dict[str, Any] | list[Any] | None:
     try:
-        payload = json.loads(frame.data)
+        payload = json.loads(data)
     except (ValueError, RecursionError):
         return None
     return cast("dict[str, Any] | list[Any]", payload) if isinstance(payload, dict | list) else None
@@ -194,21 +244,41 @@ def is_event(data: bytes) -> bool:
     return len(blocks) == 1 and not reader.tail and blocks[0].key is not None and blocks[0].is_json
 
 
+def lines_of(data: bytes) -> Iterator[bytes]:
+    """Yield the lines without their line endings, one by one, because a list of short lines takes many times their
+    size. The last line is empty if the data ends with a line ending.
+    """
+    start = 0
+    for match in _LINE_END.finditer(data):
+        yield data[start : match.start()]
+        start = match.end()
+    yield data[start:]
+
+
 def is_text(data: bytes) -> bool:
     """Return True if the bytes contain text, but no comment and no field. The last line may be incomplete."""
-    *lines, last = _LINE_END.split(data.removeprefix(_BOM))
-    if any(line.startswith(b":") or line.partition(b":")[0] in _FIELDS for line in lines if line):
-        return False
+    has_text = False
+    complete = 0
+    data = data.removeprefix(_BOM)
+    for match in _LINE_END.finditer(data):
+        start, complete = complete, match.end()
+        if start < match.start() and _NO_TEXT.match(data, start) is not None:
+            return False
+        has_text = has_text or _WORD.search(data, start, complete) is not None
+    last = data[complete:]
     if last:
         name, colon, _ = last.partition(b":")
         return not (name in _FIELDS or not name or (not colon and any(field.startswith(name) for field in _FIELDS)))
-    return any(line.strip() for line in lines)
+    return has_text
 
 
 def data_of(lines: bytes) -> bytes:
     """Return the data of an event that may be incomplete."""
-    values = [line.partition(b":")[2] for line in _LINE_END.split(lines) if line.startswith(b"data")]
-    return b"\n".join([value.removeprefix(b" ") for value in values])
+    data = bytearray()
+    for line in lines_of(lines):
+        if line.startswith(b"data"):
+            data += line.partition(b":")[2].removeprefix(b" ") + b"\n"
+    return bytes(data[:-1])
 
 
 def terminator_of(tail: bytes) -> bytes:
@@ -220,10 +290,14 @@ def terminator_of(tail: bytes) -> bytes:
     return line_end if tail.endswith((b"\r", b"\n")) else 2 * line_end
 
 
-def shape_of(block: bytes) -> tuple[bytes, ...]:
-    """Return the field names of a block, in order, without comments and blank lines."""
-    names = [line.partition(b":")[0] for line in _LINE_END.split(block) if line]
-    return tuple([name for name in names if name])
+def has_same_shape(block: bytes, other: bytes) -> bool:
+    """Return True if two blocks have the same field names, in order, without comments and blank lines."""
+    return all(one == another for one, another in zip_longest(_names(block), _names(other)))
+
+
+def _names(block: bytes) -> Iterator[bytes]:
+    names = (line.partition(b":")[0] for line in lines_of(block))
+    return (name for name in names if name)
 
 
 def starts_inside_line(data: bytes) -> bool:
@@ -231,16 +305,16 @@ def starts_inside_line(data: bytes) -> bool:
 
     The first line is then neither blank, a comment nor a field.
     """
-    line = _LINE_END.split(data.removeprefix(_BOM), maxsplit=1)[0]
-    return bool(line) and not line.startswith(b":") and line.partition(b":")[0] not in _FIELDS
+    return _NO_TEXT.match(data.removeprefix(_BOM)) is None
 
 
 def response_id_of(block: Block) -> str | None:
     """Return the id of the response that an event belongs to, if every event of its format contains it.
 
-    These formats are Chat Completions chunks (`id`) and Gemini chunks (`responseId`).
+    These formats are Chat Completions chunks (`id`) and Gemini chunks (`responseId`). The id of a payload that is too
+    large to be parsed is not returned.
     """
-    if block.key is None or not block.is_json:
+    if block.key is None or not block.is_json or _is_large(block.key[1]):
         return None
     try:
         payload: object = json.loads(block.key[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
@@ -315,7 +316,7 @@ def _response_of(body: bytes) -> Response:
 
 
 def _has_data_line(tail: bytes) -> bool:
-    return any(line.startswith(b"data") for line in tail.splitlines(keepends=True) if line.endswith((b"\r", b"\n")))
+    return re.search(rb"(?:\A|[\r\n])data[^\r\n]*[\r\n]", tail) is not None
 
 
 def _checked(start: Start, events: int) -> Start:

@@ -1,9 +1,9 @@
 """Filler: input that an upstream can send without any content, and the memory that each stage uses for it.
 
-`python -m tests.support.load.fillers [--cut] BACKEND STAGE [FILLER ...]`
+`python -m tests.support.load.fillers [--cut|--exceed] BACKEND STAGE [FILLER ...]`
 prints one line per filler: its name, the exception, and the peak memory growth. Each filler runs in its own process, so
 that it cannot reuse memory that another filler freed. With `--cut`, the input ends just below the limit, so that the
-stage has to read all that it has kept.
+stage has to read all that it has kept. With `--exceed`, the caller reports an exceeded limit instead of the end.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import gc
 import os
 import sys
 import tracemalloc
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 import streamweld as sw
@@ -28,6 +29,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 NIGHTLY = os.environ.get("STREAMWELD_NIGHTLY") == "1"
+
+
+class End(Enum):
+    """What happens after the filler."""
+
+    OPEN = auto()
+    """Nothing: the filler exceeds the limit, or is not kept."""
+    CUT = auto()
+    """The input ends."""
+    EXCEEDED = auto()
+    """The caller reports that a limit was exceeded that only the caller can measure."""
+
+
 # The Python backend is slow, and its memory is traced, so it gets a smaller limit and proportionally less input. Its
 # reads are smaller, too, because the temporary objects created from one read take many times its size.
 READ = {"native": PIECE, "pure": 4 * KIB}
@@ -61,8 +75,11 @@ FILLERS: dict[str, tuple[bytes, bytes]] = {
     "endless_data": (b"data: ", b"x"),
     "data_lines": (b"", b"data: x\n"),
     "empty_data_lines": (b"", b"data:\n"),
+    "long_data_lines": (b"", b"data: " + b"x" * 4000 + b"\n"),
     "endless_document": (b"{", b"x"),
     "document_lines": (b"{\n", b'"x":1,\n'),
+    "document_lines_crlf": (b"{\r\n", b'"x":1,\r\n'),
+    "document_lines_and_comments": (b"{\n", b'"x":1,\n:\n'),
     "documents_after_data": (b"data: x\n", b'{"a":1}\n'),
     "documents_in_a_document": (b"[1,\n", b'{"a":1}\n'),
     "endless_array": (b'[{"a":"', b"x"),
@@ -180,46 +197,28 @@ def pieces(name: str, total: int, read: int, *, begun: bool) -> Iterator[bytes]:
             yield bytes(bytearray(unit * count))
 
 
-def frames(limits: Limits, backend: str) -> Callable[[bytes], object]:
-    return make_frame_reader(backend, limits=limits).feed
+def frames(limits: Limits, backend: str) -> Any:
+    return make_frame_reader(backend, limits=limits)
 
 
-def closing(made: Any) -> Callable[[bytes], object]:
-    """Return a function that feeds a piece, or ends the input if the piece is empty."""
-    return lambda piece: made.feed(piece) if piece else made.close()
+def parser(limits: Limits, _: str) -> Any:
+    return sw.StreamParser(limits=limits)
 
 
-def parser(limits: Limits, _: str) -> Callable[[bytes], object]:
-    return closing(sw.StreamParser(limits=limits))
+def converter(target: Any, source: Any = "auto", *, hold: bool = False) -> Callable[[Limits, str], Any]:
+    return lambda limits, _: sw.StreamConverter(source=source, target=target, limits=limits, hold_arguments=hold)
 
 
-def converter(target: Any, source: Any = "auto", *, hold: bool = False) -> Any:
-    def open_(limits: Limits, _: str) -> Callable[[bytes], object]:
-        made = sw.StreamConverter(source=source, target=target, limits=limits, hold_arguments=hold)
-        next_step = closing(made)
-
-        def feed(piece: bytes) -> object:
-            next_step(piece)
-            if made.error is not None:
-                raise made.error
-            return None
-
-        return feed
-
-    return open_
+def checker(_: Limits, __: str) -> Any:
+    return Checker()
 
 
-def checker(_: Limits, __: str) -> Callable[[bytes], object]:
-    return closing(Checker())
-
-
-def splicer(limits: Limits, _: str) -> Callable[[bytes], object]:
+def splicer(limits: Limits, _: str) -> Any:
     """The filler is the second of two streams; the first one was truncated inside its second event."""
-    return closing(StreamSplicer(HEAD + text("there")[:20], limits=limits))
+    return StreamSplicer(HEAD + text("there")[:20], limits=limits)
 
 
-# An empty piece ends the input of every stage except `frames`, which does nothing at the end.
-STAGES: dict[str, Callable[[Limits, str], Callable[[bytes], object]]] = {
+STAGES: dict[str, Callable[[Limits, str], Any]] = {
     "frames": frames,
     "parser": parser,
     "auto_to_responses": converter("responses"),
@@ -244,61 +243,70 @@ def size_of(backend: str, stage: str) -> str:
     return "pure" if stage == "splice" else backend
 
 
-def run(
-    backend: str, stage: str, name: str, *, begun: bool, total: int, limit: int | None = None, cut: bool = False
-) -> str:
+def run(backend: str, stage: str, name: str, *, begun: bool, total: int, end: End, limit: int | None = None) -> str:
     """Return the rule of the exception, or `-` if there was none. The exception itself is not returned, because it
     would keep the filler in memory.
     """
     with using(backend):
         limit = limit or LIMIT[size_of(backend, stage)]
-        feed = STAGES[stage](Limits(max_event_bytes=limit, max_text_bytes=limit), backend)
+        made = STAGES[stage](Limits(max_event_bytes=limit, max_text_bytes=limit), backend)
         try:
             for piece in pieces(name, total, READ[size_of(backend, stage)], begun=begun):
                 if piece:
-                    feed(piece)
-            if cut:
-                feed(b"")
+                    made.feed(piece)
+                    raise_error(made)
+            if end is End.CUT and stage != "frames":
+                made.close()
+            elif end is End.EXCEEDED:
+                made.exceed("max_inflate_ratio")
+            raise_error(made)
         except StreamError as fault:
             return str(fault.rule)
     return "-"
 
 
-def grown(backend: str, stage: str, name: str, *, begun: bool, cut: bool) -> tuple[str, int]:
+def raise_error(made: object) -> None:
+    """Raise the error of a converter, which does not raise errors itself."""
+    if isinstance(made, sw.StreamConverter) and made.error is not None:
+        raise made.error
+
+
+def grown(backend: str, stage: str, name: str, *, begun: bool, end: End) -> tuple[str, int]:
     """Return the exception and the memory growth: that of Python objects for the pure backend, that of the process for
     the native backend.
     """
     # Run once before the measurement, because a new process has not mapped all its files yet, and the tables for the
     # ending after an error are loaded only once.
-    run(backend, stage, name, begun=begun, total=64 * KIB, cut=cut)
-    run(backend, stage, name, begun=begun, total=64 * KIB, limit=16 * KIB)
+    run(backend, stage, name, begun=begun, total=64 * KIB, end=end)
+    run(backend, stage, name, begun=begun, total=64 * KIB, end=End.OPEN, limit=16 * KIB)
     gc.collect()
-    total = LIMIT[size_of(backend, stage)] * 9 // 10 if cut else TOTAL[size_of(backend, stage)]
+    total = TOTAL[size_of(backend, stage)] if end is End.OPEN else LIMIT[size_of(backend, stage)] * 9 // 10
     if size_of(backend, stage) == "pure" or stage == "check":
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
-        raised = run(backend, stage, name, begun=begun, total=total, cut=cut)
+        raised = run(backend, stage, name, begun=begun, total=total, end=end)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return raised, peak - before
     reset_peak()
     before = peak_of_process()
-    raised = run(backend, stage, name, begun=begun, total=total, cut=cut)
+    raised = run(backend, stage, name, begun=begun, total=total, end=end)
     return raised, peak_of_process() - before
 
 
-def main(backend: str, stage: str, *names: str, cut: bool = False) -> None:
+def main(backend: str, stage: str, *names: str, end: End = End.OPEN) -> None:
     todo = [(name, begun) for name in names or FILLERS for begun in (False, True) if not (begun and name in KEPT)]
     for name, begun in todo:  # this process reads nothing: what it freed would count as growth of its children
         sys.stdout.flush()
         child = os.fork()
         if child == 0:
-            raised, size = grown(backend, stage, name, begun=begun, cut=cut)
+            raised, size = grown(backend, stage, name, begun=begun, end=end)
             print(name, "begun" if begun else "fresh", raised, size, flush=True)
             os._exit(0)
         os.waitpid(child, 0)
 
 
 if __name__ == "__main__":
-    given = [argument for argument in sys.argv[1:] if argument != "--cut"]
-    main(*given, cut="--cut" in sys.argv)
+    options = {"--cut": End.CUT, "--exceed": End.EXCEEDED}
+    given = [argument for argument in sys.argv[1:] if argument not in options]
+    main(*given, end=next((options[argument] for argument in sys.argv[1:] if argument in options), End.OPEN))

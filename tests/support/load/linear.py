@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import sys
 import time
+from functools import cache
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -18,6 +21,23 @@ _SURE = 3  # minimum number of runs
 _TOO_SHORT = (
     3.6  # quotient of two runs of linear work, one of them four times as long, below which the short one is slow
 )
+
+
+# Options of glibc's `mallopt`, and values above which freed memory is returned to the system.
+_KEPT = {-1: 1 << 30, -3: 32 << 20}  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD (its maximum)
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Let the C library keep freed memory for the next run.
+
+    Otherwise, the system takes back the large blocks of a long run, but not those of a short run. The long run then
+    gets each page again, which takes up to a third of its time, although it does no more work for each byte.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        for option, value in _KEPT.items():
+            mallopt(option, value)
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
@@ -41,6 +61,7 @@ def growth(small: Callable[[], object], large: Callable[[], object], most: float
     `_SURE` times first, because a slow first run would hide quadratic work. Measuring stops when the result is at most
     `most`, after `tries` runs, or after `_SURE` runs if the result is more than twice `most`.
     """
+    keep_freed_memory()
     fast = min([cpu_seconds(small) for _ in range(_SURE)])
     slow = found = inf
     for done in range(1, tries + 1):

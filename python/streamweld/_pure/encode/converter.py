@@ -161,19 +161,22 @@ class Converter:
         made: list[bytes] = []
         while unread:
             made.append(self.feed(unread.pop()))
+        if not self._over:
+            self._failed(self._too_much())
+            made.append(self._context.frames.take())
         return b"".join(made)
 
     def exceed(self, name: str) -> bytes:
         """End the conversion because a limit that only the caller can measure was exceeded, and return the ending."""
-        made = self._feed_unread()
         if self._over:
-            return made
+            return b""
+        self._stored.take()
         try:
-            self._parser.exceed(name)
+            self._parser.exceed(name, self._unread.take())
         except StreamError as fault:
             self._failed(fault)
         self._refuse_same()
-        return made + self._context.frames.take()
+        return self._context.frames.take()
 
     # Internals
 
@@ -199,10 +202,14 @@ class Converter:
             return
         parser.feed(data[:room])
         if parser.dialect is None:
-            out = parser.out
-            out.offset, out.ordinal, out.event_type, out.payload = 0, parser.payloads, None, b""
-            raise out.limit("max_event_bytes", self._cap)
+            raise self._too_much()
         parser.feed(data[room:])
+
+    def _too_much(self) -> StreamError:
+        """Return the error for too many bytes before the dialect was detected."""
+        out = self._parser.out
+        out.offset, out.ordinal, out.event_type, out.payload = 0, self._parser.payloads, None, b""
+        return out.limit("max_event_bytes", self._cap or 0)
 
     def _take(self, event: Event) -> None:
         """Pass an event from the parser to the encoder, or hold it."""

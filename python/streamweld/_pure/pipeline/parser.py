@@ -8,6 +8,7 @@ in the same order.
 from __future__ import annotations
 
 from _thread import allocate_lock
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from streamweld._pure.assemble import Assembler, InputEnd
@@ -167,12 +168,16 @@ class Parser:
         finally:
             self._lock.release()
 
-    def exceed(self, name: str) -> None:
-        """Raise the fault for a limit that only the caller can measure."""
+    def exceed(self, name: str, last: list[bytes]) -> None:
+        """Raise the fault for a limit that only the caller can measure.
+
+        `last` contains the last pieces before the limit was exceeded. The pieces must not complete a payload. They are
+        removed from the list one by one, and not stored.
+        """
         self._enter()
         try:
             if not (self._closed or self._failed):
-                self._guarded(self._excess, name)
+                self._guarded(partial(self._excess, name), last)
         finally:
             self._closed = True
             self._lock.release()
@@ -325,7 +330,11 @@ class Parser:
 
     # End of the input
 
-    def _excess(self, name: str) -> None:
+    def _excess(self, name: str, last: list[bytes]) -> None:
+        last.reverse()
+        while last:
+            self._read(last.pop())
+            self._framer.forget()
         self._stage.set_position(self._total, self._stage.ordinal)
         raise self._out.limit(name, self._limits[name] or 0)
 

@@ -248,8 +248,7 @@ class Repairer:
         """End the stream because a limit that only the caller can measure was exceeded, and return the last bytes."""
         if self._further_input is FurtherInput.REPAIRED and self._after_error is None:
             try:
-                self._read()
-                self._parser.exceed(name)
+                self._parser.exceed(name, self._unread)
             except StreamError as fault:
                 self._failed(fault)
         self._further_input = FurtherInput.IGNORED
@@ -298,7 +297,7 @@ class Repairer:
         A block that must be rewritten is parsed but not stored, because it cannot pass through.
         """
         self._at += len(piece)
-        if self._cap is not None and self._kept + len(piece) > self._cap:
+        if self._cap is not None and self._kept + len(piece) * self._copies > self._cap:
             piece = self._exceed(piece, self._cap)
         if self._after_error is None:
             self._unread.append(piece)
@@ -307,9 +306,16 @@ class Repairer:
             self._size += len(piece)
 
     @property
+    def _copies(self) -> int:
+        """Number of stored bytes for each byte of the current block. A payload on several lines is stored twice: as it
+        arrived, because it may have to pass unchanged, and with its lines joined.
+        """
+        return 2 if self._splitter.is_joined else 1
+
+    @property
     def _kept(self) -> int:
         """Number of stored bytes, including held blocks, their replacement and the current block."""
-        return len(self._held) + len(self._replacement) + self._size
+        return len(self._held) + len(self._replacement) + self._size * self._copies
 
     def _exceed(self, piece: bytes, cap: int) -> bytes:
         """Make room for `piece` within the limit, and return the bytes of `piece` that are not parsed yet. Raises an
@@ -317,7 +323,7 @@ class Repairer:
         """
         if self._held and self.dialect is not None:
             self._write_held()
-        room = cap - self._kept
+        room = max(0, cap - self._kept) // self._copies
         if len(piece) <= room:
             return piece
         if self._after_error is not None:

@@ -23,6 +23,7 @@ _OPENING: Final = frozenset(b"{[<")
 _CLOSING: Final = frozenset(b"}]")
 _LF, _CR, _COLON, _SPACE, _DATA = b"\n\r: d"
 _FIELDS: Final = frozenset({b"data", b"retry"})
+_FIRST_OF_FIELDS: Final = frozenset(b":deir")
 _WORDS: Final = frozenset({b"event", b"id"})
 _LINES: Final = 4096  # number of bytes that are split into lines at a time; the last line may extend beyond them
 
@@ -41,6 +42,9 @@ class Splitter:
         "_begun",
         "_comment",
         "_data",
+        "_cr_before",
+        "_has_data",
+        "_in_document",
         "_document",
         "_ended",
         "_head",
@@ -48,6 +52,7 @@ class Splitter:
         "_last",
         "_mark",
         "_waits",
+        "is_joined",
         "merges",
     )
 
@@ -67,10 +72,16 @@ class Splitter:
         self._ended = False  # the last byte ended a block
         self._head: bytes | None = b""  # beginning of the stream while it may be an array; otherwise None
         self._array = False  # the stream is an array of objects
+        self._has_data = False  # the block has a complete data line
+        self._in_document = False  # the block has an unfinished document outside any SSE field
+        self._cr_before = False  # the last line ended in CR or CRLF
+        self.is_joined = False  # the parser joins the payload lines of the last piece, and those before it, in a copy
         self.merges = True  # blank lines and comments between two blocks are emitted in one piece
 
     def split(self, data: bytes) -> Iterator[tuple[bytes, PiecePosition]]:
-        """Split the bytes into pieces that never extend past the end of a block."""
+        """Split the bytes into pieces that never extend past the end of a block, or into the first line for which
+        `is_joined` is true.
+        """
         start = 0
         if self._after_cr and data.startswith(b"\n"):
             start = 1
@@ -100,24 +111,34 @@ class Splitter:
             if start < idle:
                 yield data[start:idle], "between"
                 start = idle
-            at += len(line)
-            self._begun = not blank
             if not self._in_line:
                 self._comment = line[0] == _COLON
                 self._data = line[0] == _DATA
+                if not (blank or self.is_joined) and self._joins(line[0]):
+                    if start < at:
+                        yield data[start:at], "inside"
+                        start = idle = at
+                    self.is_joined = True
                 self._document = line[0] in _OPENING if line[0] > _SPACE else None
+            at += len(line)
+            self._begun = not blank
             if self._document is not False:
                 self._look(line, ends=ends)
             self._in_line = not ends
             if blank:
                 self._waits = False
                 yield data[start:at], "end"
+                self.is_joined = self._has_data = self._in_document = False
                 start = idle = at
             elif ends and self._document and self._last in _CLOSING and not self._waits:
+                self._in_document = False
                 yield data[start:at], "ready"
                 start = idle = at
             elif ends and (self._data or self._document):
                 self._waits = True
+                self._has_data = self._has_data or self._data
+                self._in_document = self._in_document or bool(self._document)
+            self._cr_before = line.endswith((b"\r", b"\r\n"))
             self._comment = self._comment and not ends
         if start < idle:
             yield data[start:idle], "between"
@@ -125,6 +146,16 @@ class Splitter:
         self._ended = start == at and not self._begun
         if start < at:
             yield data[start:at], "ready" if self._array or self._head is not None else "inside"
+
+    def _joins(self, first: int) -> bool:
+        """Return True if a line that begins with this byte is joined with earlier lines in a copy.
+
+        In Rust, the lines of a document are a slice of the input as long as each ends in LF and no field or comment is
+        between them. No line of a JSON document begins like a field.
+        """
+        if self._in_document and (self._cr_before or first in _FIRST_OF_FIELDS):
+            return True
+        return self._has_data and first == _DATA
 
     def _skip_mark(self, data: bytes) -> int:
         """Return how many bytes at the start of the data belong to the byte order mark at the start of the stream.

@@ -15,6 +15,7 @@ and tabs. All further lines without a known field up to the next blank line are 
 from __future__ import annotations
 
 import codecs
+from io import BytesIO
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from streamweld._pure.sse.frame import (
@@ -124,6 +125,11 @@ class Framer:
                 kept.clear()
             raise
         return items
+
+    def forget(self) -> None:
+        """Drop the bytes of the open event. Use this method if its payload is not needed. The limits still apply."""
+        self._data.forget()
+        self._stray.forget()
 
     def finish(self) -> Pending | None:
         """End the input. Return the unfinished input, or None if there is none."""
@@ -422,30 +428,35 @@ class Framer:
 
 
 class _Pieces:
-    """Byte buffer that joins only small pieces, so that the cost per byte does not depend on the size of the pieces."""
+    """Byte buffer that keeps a single piece as it is, and copies several pieces into one buffer.
 
-    __slots__ = ("_blocks", "_recent", "last", "length")
+    The joined bytes are that buffer, not a copy of it, because an event may be as long as the limit allows.
+    """
+
+    __slots__ = ("_buffer", "_only", "last", "length")
 
     def __init__(self) -> None:
-        self._blocks: list[bytes] = []
-        self._recent: list[bytes] = []
+        self._only = b""
+        self._buffer: BytesIO | None = None
         self.length = 0
         self.last = b""
 
     def add(self, piece: bytes) -> None:
         if not piece:
             return
-        self._recent.append(piece)
+        if self.length == 0:
+            self._only = piece
+        else:
+            if self._buffer is None:
+                self._buffer = BytesIO()
+                self._buffer.write(self._only)
+                self._only = b""
+            self._buffer.write(piece)
         self.length += len(piece)
         self.last = piece[-1:]
-        if len(self._recent) >= _MERGE or len(piece) >= _MERGE:
-            self._blocks.append(b"".join(self._recent))
-            self._recent.clear()
 
     def join(self) -> bytes:
-        if len(self._recent) == 1 and not self._blocks:
-            return self._recent[0]
-        return b"".join((*self._blocks, *self._recent))
+        return self._only if self._buffer is None else self._buffer.getvalue()
 
     def take(self) -> bytes:
         """Return all bytes and empty the buffer."""
@@ -454,9 +465,13 @@ class _Pieces:
         return whole
 
     def clear(self) -> None:
-        self._recent.clear()
-        self._blocks.clear()
+        self.forget()
         self.length = 0
+
+    def forget(self) -> None:
+        """Drop the bytes, but not their number."""
+        self._only = b""
+        self._buffer = None
 
 
 def _cap(limit: int | None) -> int:
@@ -469,7 +484,6 @@ def _text(value: bytes) -> str:
 
 _NO_CAP: Final = (1 << 63) - 1
 _WINDOW: Final = 16_384
-_MERGE: Final = 1_024
 _LF, _CR = b"\n\r"
 _LINE_START, _HEAD, _DATA, _STRAY, _EVENT, _ID, _RETRY, _BLANKS, _SKIP = range(9)
 _FIELDS: Final = {b"data": _DATA, b"event": _EVENT, b"id": _ID, b"retry": _RETRY}

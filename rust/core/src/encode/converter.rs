@@ -489,8 +489,7 @@ impl Converter {
         }
         mem::swap(&mut self.flow.context.writer.bytes, out);
         let unread = self.stored.get(self.parsed..).unwrap_or_default();
-        let result = self.parser.feed(unread, &mut self.flow);
-        let result = result.and_then(|()| self.parser.exceed(name));
+        let result = self.parser.exceed_after(unread, name, &mut self.flow);
         let taken = self.end(result);
         mem::swap(&mut self.flow.context.writer.bytes, out);
         taken

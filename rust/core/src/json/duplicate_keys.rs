@@ -10,7 +10,7 @@ use crate::json::members::Member;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Maximum number of keys that are compared pairwise.
+/// Maximum number of keys that are compared pairwise. The hashes of more keys are sorted.
 const FEW: usize = 32;
 
 /// One step of a path: the name of a member, or `None` for any item of an array.
@@ -18,11 +18,22 @@ pub(crate) type PathStep<'a> = Option<Cow<'a, str>>;
 
 /// Returns true if these members may have a duplicate key, and false if they certainly have none.
 pub(crate) fn may_repeat(members: &[Member<'_>]) -> bool {
-    members.len() > FEW
-        || members.iter().enumerate().any(|(at, member)| {
+    if members.len() <= FEW {
+        return members.iter().enumerate().any(|(at, member)| {
             let mut before = members.iter().take(at);
             member.key.escaped || before.any(|other| other.key.raw == member.key.raw)
-        })
+        });
+    }
+    let mut marks: Vec<u64> = members.iter().map(|member| mark(member.key.raw)).collect();
+    members.iter().any(|member| member.key.escaped) || has_equal(&mut marks)
+}
+
+/// Returns true if two of the numbers are equal. They are sorted, because a table of so many keys would outgrow the
+/// processor's caches.
+fn has_equal(marks: &mut [u64]) -> bool {
+    marks.sort_unstable();
+    let mut pairs = marks.iter().zip(marks.iter().skip(1));
+    pairs.any(|(one, other)| one == other)
 }
 
 /// Initial capacities for keys and levels. These capacities are sufficient for most payloads, so that the vectors do
@@ -91,13 +102,17 @@ pub(crate) fn may_repeat_in(text: &str) -> bool {
                 None => scanner.next_item(),
                 Some(start) => match scanner.next_key() {
                     Ok(None) => {
+                        let own = keys.get_mut(start..).unwrap_or_default();
+                        if own.len() > FEW && has_equal(own) {
+                            return true;
+                        }
                         keys.truncate(start);
                         Ok(false)
                     }
                     Ok(Some(key)) => {
                         let own = keys.get(start..).unwrap_or_default();
                         let mark = mark(key.raw);
-                        if key.escaped || own.len() > FEW || own.contains(&mark) {
+                        if key.escaped || (own.len() < FEW && own.contains(&mark)) {
                             return true;
                         }
                         keys.push(mark);
@@ -216,6 +231,15 @@ mod tests {
     fn a_key_that_may_repeat_is_found_at_any_depth() {
         for text in ["1", "[]", r#"{"a":[{"a":1},{"a":{"a":[]}}],"b":{},"c":2}"#] {
             assert!(!may_repeat_in(text), "{text}");
+        }
+        let many = |repeated: usize| {
+            let keys = (0..100).chain([repeated]);
+            let members: Vec<String> = keys.map(|key| format!(r#""k{key}":{{"x":1}}"#)).collect();
+            format!("[{{{}}}]", members.join(","))
+        };
+        assert!(!may_repeat_in(&many(100)));
+        for repeated in [0, 31, 32, 33, 99] {
+            assert!(may_repeat_in(&many(repeated)), "{repeated}");
         }
         for text in [
             r#"{"a":{},"b":[1],"a":2}"#,

@@ -54,6 +54,7 @@ macro_rules! limits {
 limits! {
     /// The size of the data of one event: the values of its data lines, plus one byte per line. The limit also applies
     /// to the input that a conversion buffers before the dialect is detected, and to a block that repair holds back.
+    /// There, a payload on several lines counts twice.
     max_event_bytes,
     /// The length of the value of an `event` or `id` line.
     max_field_bytes,

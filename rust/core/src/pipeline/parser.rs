@@ -21,6 +21,7 @@ use crate::model::policy::DuplicatePayload;
 use crate::pipeline::array_body::ArrayBody;
 use crate::pipeline::array_body::Body;
 use crate::pipeline::array_body::UnfinishedElement;
+use crate::pipeline::array_body::WINDOW;
 use crate::pipeline::frame_receiver::FrameReceiver;
 use crate::pipeline::payload_pipeline::PayloadPipeline;
 use crate::pipeline::text_calls::TextCalls;
@@ -338,6 +339,27 @@ impl Parser {
         let pending =
             result.map_err(|fault| stage.explain_limit(&config.limits, fault, iter::empty()))?;
         stage.close(&mut out, &pending, input)
+    }
+
+    /// Parses the last bytes before a limit that only the caller can measure was exceeded, and returns the fault. The
+    /// bytes must not complete a payload. They are not copied, except the first ones, which may open an array.
+    pub(crate) fn exceed_after(
+        &mut self,
+        last: &[u8],
+        name: LimitName,
+        sink: &mut dyn Sink,
+    ) -> ParseResult {
+        if self.over {
+            return Ok(());
+        }
+        let (head, rest) = last.split_at_checked(WINDOW).unwrap_or((last, &[]));
+        self.feed(head, sink)?;
+        if let Err(fault) = self.probe(&[rest]) {
+            self.over = true;
+            return self.release(sink).and(Err(fault));
+        }
+        self.total += rest.len() as u64;
+        self.exceed(name)
     }
 
     /// Returns the fault for a limit that only the caller can measure. Later input is ignored.

@@ -180,8 +180,10 @@ impl Repairer {
     pub fn exceed(&mut self, name: LimitName, out: &mut Vec<u8>) {
         let mut read = Read::new(&[], out);
         if self.is_repairing() && self.after_error.is_none() {
-            let result = self.catch_up(&mut read);
-            if let Err(fault) = result.and_then(|()| self.parser.exceed(name)) {
+            let unread = self.block.get(self.parsed_bytes..).unwrap_or_default();
+            let result = self.parser.exceed_after(unread, name, &mut self.sink);
+            self.parsed_bytes = self.block.len();
+            if let Err(fault) = result {
                 self.failed(&mut read, fault);
             }
         }
@@ -321,7 +323,7 @@ impl Repairer {
     /// Handles a piece of a block that follows an error from the upstream. Once the block is complete, it passes or is
     /// dropped.
     fn piece_after_error(&mut self, read: &mut Read<'_, '_>, ends: bool) {
-        let size = self.size(read);
+        let buffered = self.buffered(read);
         if ends {
             self.gather(read);
         }
@@ -329,7 +331,7 @@ impl Repairer {
         let Some(after_error) = &mut self.after_error else {
             return;
         };
-        if size > max_buffered {
+        if buffered > max_buffered {
             after_error.mark_too_long();
         }
         if !ends {

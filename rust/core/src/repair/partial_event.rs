@@ -21,6 +21,17 @@ impl Repairer {
         self.block.len() + read.block().len()
     }
 
+    /// Returns how many bytes are buffered for each byte of the current block. A payload on several lines is buffered
+    /// twice: as it arrived, because it may have to pass unchanged, and with its lines joined.
+    fn copies(&self) -> usize {
+        if self.splitter.is_joined() { 2 } else { 1 }
+    }
+
+    /// Returns how many bytes are buffered for the current block.
+    pub(crate) fn buffered(&self, read: &Read<'_, '_>) -> usize {
+        self.size(read).saturating_mul(self.copies())
+    }
+
     /// Adds `piece` to the current block. If the buffered bytes exceed the limit, rewrites and sends the held blocks,
     /// or returns an error.
     pub(crate) fn keep(&mut self, read: &mut Read<'_, '_>, piece: &[u8]) -> ParseResult {
@@ -41,9 +52,9 @@ impl Repairer {
         if self.sink.block.misread {
             return None; // the block is parsed as it arrives and not buffered
         }
-        let kept = self.size(read) + self.held.size(read);
+        let kept = self.buffered(read) + self.held.size(read);
         piece
-            .split_at_checked(self.max_buffered.saturating_sub(kept))
+            .split_at_checked(self.max_buffered.saturating_sub(kept) / self.copies())
             .filter(|(_, beyond)| !beyond.is_empty())
     }
 
@@ -52,7 +63,7 @@ impl Repairer {
             return Ok(());
         }
         let is_known = self.sink.encoder.is_some();
-        if is_known && self.size(read) < self.max_buffered && !self.held.is_empty() {
+        if is_known && !self.held.is_empty() {
             return self.give_up_held(read);
         }
         // The bytes within the limit may cause another error or show that the block must be rewritten. Parsing would

@@ -45,6 +45,33 @@ enum Early {
     Nothing,
 }
 
+/// The payload lines of a block that a further line may be joined with.
+#[derive(Clone, Copy, Debug, Default)]
+struct PayloadLines {
+    data: bool,
+    /// True if the block has an unfinished document outside any SSE field.
+    document: bool,
+    /// True if the last line ended in CR or CRLF.
+    after_cr: bool,
+    /// True if the parser copies the lines to join them.
+    joined: bool,
+}
+
+impl PayloadLines {
+    /// Returns true if a line that begins with this byte is joined with earlier lines in a copy.
+    ///
+    /// The lines of a document are a slice of the input as long as each ends in LF and no field or comment is between
+    /// them. No line of a JSON document begins like a field.
+    fn joins(self, first: u8) -> bool {
+        match first {
+            b'\n' | b'\r' => false,
+            b'd' => self.data || self.document,
+            b':' | b'e' | b'i' | b'r' => self.document,
+            _ => self.document && self.after_cr,
+        }
+    }
+}
+
 /// Splits one stream into blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Splitter {
@@ -56,6 +83,7 @@ pub(crate) struct Splitter {
     /// True if the block has a line other than a comment.
     begun: bool,
     early: Early,
+    payload_lines: PayloadLines,
     /// Last byte of the current line.
     last: u8,
     after_cr: bool,
@@ -72,8 +100,13 @@ impl Splitter {
         self.ended = true;
     }
 
+    /// Returns true if the parser joins the payload lines of the last piece, and those before it, in a copy.
+    pub(crate) fn is_joined(&self) -> bool {
+        self.payload_lines.joined
+    }
+
     /// Returns the next piece of the bytes, or `None` if there are no bytes. A piece never extends beyond the end of a
-    /// block.
+    /// block, or into the first line for which `is_joined` is true.
     pub(crate) fn next<'d>(&mut self, data: &mut &'d [u8]) -> Option<(&'d [u8], PiecePosition)> {
         let bytes = *data;
         if bytes.is_empty() {
@@ -90,10 +123,22 @@ impl Splitter {
         }
         if self.ended {
             (self.begun, self.early) = (false, Early::Payload);
+            self.payload_lines = PayloadLines::default();
         }
         let mut at = self.skip_mark(bytes);
         while let Some(remaining) = bytes.get(at..) {
             self.look(remaining);
+            if let Some(&first) = remaining.first()
+                && !self.in_line
+                && !self.payload_lines.joined
+                && self.payload_lines.joins(first)
+            {
+                if at > 0 {
+                    self.ended = false;
+                    return Some((cut(data, at), PiecePosition::Inside));
+                }
+                self.payload_lines.joined = true;
+            }
             let Some(found) = memchr2(b'\n', b'\r', remaining) else {
                 break;
             };
@@ -102,6 +147,7 @@ impl Splitter {
             at += found + 1;
             self.in_line = false;
             let is_cr = bytes.get(at - 1) == Some(&b'\r');
+            self.payload_lines.after_cr = is_cr;
             if is_cr && bytes.get(at) == Some(&b'\n') {
                 at += 1;
             } else {
@@ -180,8 +226,11 @@ impl Splitter {
             };
         }
         self.begun = true;
+        self.payload_lines.data |= line == Line::Data;
+        self.payload_lines.document |= line == Line::Payload;
         let is_whole = line == Line::Payload && matches!(self.last, b'}' | b']');
         if is_whole && self.early == Early::Payload {
+            self.payload_lines.document = false;
             return PiecePosition::Ready;
         }
         if matches!(line, Line::Data | Line::Payload) {

@@ -192,6 +192,11 @@ pub(crate) struct Items {
 }
 
 impl Items {
+    /// Returns true if no item has been written.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.taken.is_empty()
+    }
+
     pub(crate) fn get_mut(&mut self, position: usize) -> Option<&mut ItemContent> {
         self.parts.get_mut(position)
     }

@@ -142,7 +142,9 @@ class Responses:
         self._unfinished: list[tuple[int, str]] = []  # part numbers of incomplete calls, each with its reason
         self._searches = WebSearches(context, self._wire)
         self._known = KnownItems()
-        self._sent_items = SentItems(context, self._wire, self._known, self._begin_copied, self._open_announced)
+        self._sent_items = SentItems(
+            context, self._wire, self._known, self._begin_copied, self._open_announced, self._end_idle_items
+        )
         self._content = _Content.EVENTS
         self._copied_parts: set[int] = set()  # parts of items that are copied
         self._unopened: dict[Key, ItemMembers] = {}  # members of the source's items that no event has opened yet
@@ -217,7 +219,7 @@ class Responses:
                 if self._resource is None:
                     self._context.losses.note("unknown")  # no event comes before the one that opens the response
                 else:
-                    self._sent_items.copy_event(content, self._end_idle_items)
+                    self._sent_items.copy_event(content)
             case ItemEnd():
                 self._content, self._current = _Content.EVENTS, None
                 self._end_listing()
@@ -310,6 +312,7 @@ class Responses:
             self._cut_search(index)
         self._end_idle_items("incomplete")
         self._end_resumed()
+        self._sent_items.end_items()
 
     def _fail(self, fault: Fault) -> None:
         # Clients raise an exception for the error event. Open items stay open, as in OpenAI's own failed responses, so
@@ -460,7 +463,6 @@ class Responses:
 
     def _begin_copied(self) -> int:
         """Return the index of a new item that is copied from the source."""
-        self._end_idle_items()
         return self._take_index(self._context.passed.index)
 
     def _open_announced(self, item: Announced) -> Holder:
@@ -484,7 +486,8 @@ class Responses:
 
     def _known_holder(self, key: Key, item: Announced) -> Holder | None:
         by_id = None if item.id is None else self._known.by_id.get(item.id)
-        return self._holders.get(key) or self._left.get(key) or (by_id if isinstance(by_id, Holder) else None)
+        same = by_id if isinstance(by_id, Holder) and by_id.kind == item.kind else None
+        return self._holders.get(key) or self._left.get(key) or same
 
     def _end_listing(self) -> None:
         """Write the content parts of the source's item that are not written from events, and end them if the item

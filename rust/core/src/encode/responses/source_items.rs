@@ -598,12 +598,16 @@ impl Items {
                 mark = ",";
             }
         };
-        let status = item.status.word();
+        let status = match item.status {
+            Status::Completed if item.members.is_incomplete => Status::Incomplete,
+            status => status,
+        };
+        let status_word = status.word();
         match &item.body {
             Body::Text(..) | Body::Refusal => {
                 to.raw("{\"type\":\"message\",\"id\":")
                     .text_or_null(item.id.as_deref());
-                to.raw(",\"status\":").string(status);
+                to.raw(",\"status\":").string(status_word);
                 to.raw(",\"role\":\"assistant\",\"content\":[");
                 list(to, &others, |_| true);
                 to.raw("]");
@@ -621,8 +625,8 @@ impl Items {
                 if let Some(encrypted) = &item.encrypted {
                     to.raw(",\"encrypted_content\":").string(encrypted);
                 }
-                if item.status == Status::Incomplete || item.members.has("status") {
-                    to.raw(",\"status\":").string(status);
+                if status == Status::Incomplete || item.members.has("status") {
+                    to.raw(",\"status\":").string(status_word);
                 }
             }
             Body::Call {
@@ -643,7 +647,7 @@ impl Items {
                 if let Some(part) = parts.first() {
                     to.raw(&part.text);
                 }
-                to.raw("\",\"status\":").string(status);
+                to.raw("\",\"status\":").string(item.status.word());
             }
         }
         let mut written = vec!["status"];

@@ -13,6 +13,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld._json import loads_raw
+from streamweld._pure.dialect.responses.spec_tables import ABSENT_IDS
 from streamweld._pure.encode.common.citations import Citation, FileCitation, read_citation, read_file
 from streamweld._pure.encode.common.encode_context import final_text, is_whole
 from streamweld._pure.encode.common.finish import CUT, fault_of, finish_word, sent_word
@@ -480,7 +481,7 @@ class Responses:
         if known is not None:
             known.take_members(members)
         else:
-            self._known.add(item.id or None, item.at, item)
+            self._known.add(item.id, item.at, item)
             self._unopened[key] = members
         self._listing = _Listing(key, item, self._context.passed.index)
 
@@ -499,7 +500,10 @@ class Responses:
         sent = listing.item
         holder = self._known_holder(listing.key, sent)
         if holder is None:
-            if not (listing.key in self._unopened and self._unopened[listing.key].content.others):
+            unopened = self._unopened.get(listing.key, NO_MEMBERS)
+            has_address = sent.at is not None or sent.id is not None
+            is_empty = unopened.is_done and unopened.has_no_content and has_address
+            if not (is_empty or unopened.content.others):
                 return
             holder = self._own_holder(self._content_shape(sent.kind), sent.at, sent.id, listing.index)
         self._context.passed.index = listing.index
@@ -906,8 +910,10 @@ def _key(kind: str, at: int | None, item_id: str | None, sent: AddedItem | None)
 
 
 def _id_of(item: str) -> str | None:
+    """Return the id of an item, or None if the item has no id or an id that stands for none."""
     raw = object_members(item).get("id", "")
-    return replace_lone_surrogates(loads_raw(raw)) if raw.startswith('"') else None
+    item_id = replace_lone_surrogates(loads_raw(raw)) if raw.startswith('"') else ""
+    return item_id if item_id.strip() and item_id.strip() not in ABSENT_IDS else None
 
 
 def _turn(holder: Holder) -> int:

@@ -519,8 +519,8 @@ pub fn add_joined_text(
     Ok(())
 }
 
-/// Returns true if a delta with this sub-index can be appended to the part. Otherwise, reports the delta as late, unless
-/// it is empty.
+/// Returns true if a delta with this sub-index can be appended to the part. Otherwise, reports the delta as late,
+/// unless it is empty.
 fn accepts(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,

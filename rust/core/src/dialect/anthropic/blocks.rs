@@ -471,8 +471,8 @@ impl Blocks {
         push(wire, part, text, None)
     }
 
-    /// Reports an unknown member of a delta that may contain arguments of the open call at this index. After this report,
-    /// the call is dispatchable only if its arguments also arrive in a known member.
+    /// Reports an unknown member of a delta that may contain arguments of the open call at this index. After this
+    /// report, the call is dispatchable only if its arguments also arrive in a known member.
     fn miss_arguments<'a>(
         &self,
         wire: &mut DecodeContext<'_, '_>,

@@ -149,12 +149,15 @@ pub(crate) struct ItemMembers {
     pub(crate) summary: SentParts,
     /// True if the item has the status `incomplete`.
     pub(crate) is_incomplete: bool,
+    /// True if the item is a message with an empty content list.
+    pub(crate) has_no_content: bool,
 }
 
 impl ItemMembers {
     pub(crate) fn is_empty(&self) -> bool {
         let has_parts = !(self.content.is_empty() && self.summary.is_empty());
-        self.item.is_empty() && !has_parts && !self.is_incomplete
+        let has_facts = self.is_incomplete || self.has_no_content;
+        self.item.is_empty() && !has_parts && !has_facts
     }
 
     /// Returns the members of an item of type `kind`. Members beyond the limit are dropped, and a loss is recorded.
@@ -177,6 +180,7 @@ impl ItemMembers {
             content: SentParts::of(&whole, "content", kind == "reasoning"),
             summary: SentParts::of(&whole, "summary", true),
             is_incomplete: is_string(whole.get("status"), "incomplete"),
+            has_no_content: kind == "message" && whole.get("content").is_some_and(is_empty_list),
         };
         if matches!(kind, "function_call" | "custom_tool_call") {
             drop_other_arguments(&mut members.item, &whole, kind);
@@ -192,6 +196,7 @@ impl ItemMembers {
             context.losses.note("metadata");
             return ItemMembers {
                 is_incomplete: members.is_incomplete,
+                has_no_content: members.has_no_content,
                 ..ItemMembers::default()
             };
         }
@@ -201,6 +206,10 @@ impl ItemMembers {
     pub(crate) fn has(&self, name: &str) -> bool {
         self.item.iter().any(|(known, _)| known == name)
     }
+}
+
+fn is_empty_list(raw: Raw<'_>) -> bool {
+    raw.kind == Kind::Array && items(raw).is_empty()
 }
 
 /// Removes members that contain the arguments of a call whose own member contains none, because the encoder writes them

@@ -267,8 +267,10 @@ impl Items {
         };
         let item = self.known_item(&key, &sent).or_else(|| {
             let members = self.unopened.get(&key)?;
-            let has_others = !members.content.others.is_empty();
-            has_others.then(|| {
+            let has_address = sent.at.is_some() || sent.id.is_some();
+            let is_empty = ends && members.has_no_content && has_address;
+            let is_opened = is_empty || !members.content.others.is_empty();
+            is_opened.then(|| {
                 let address = (sent.at, sent.id.as_deref());
                 self.own_item(context, &sent.kind.body(), address, index)
             })

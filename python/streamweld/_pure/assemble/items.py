@@ -27,6 +27,7 @@ from streamweld._pure.assemble.part.item_end import end_item
 from streamweld._pure.assemble.part.item_shared_id import resolve_shared_id, share_id
 from streamweld._pure.assemble.part.item_text import (
     add_after_repetition,
+    add_joined_text,
     add_text,
     annotate,
     close_part,
@@ -37,6 +38,7 @@ from streamweld._pure.assemble.part.item_text import (
     open_part,
     put_metadata,
     repeat_item,
+    repeat_open_part,
     repeat_part,
     report_late_part,
     set_whole_text,
@@ -139,7 +141,7 @@ class ItemSurface:
             return
         item = state.item_index.take_begun_again(kind, address)
         one = None if item is None else find_part(item, channel, reasoning_kind, address.sub)
-        if item is not None and one is not None and one.part.open and repeat_part(item, one, address.index, text):
+        if one is not None and repeat_open_part(state, one, text):
             return
         item = item_of_opening(state, kind, address)
         one = find_part(item, channel, reasoning_kind, address.sub)
@@ -181,11 +183,13 @@ class ItemSurface:
             return
         if one is not None and one.repeated is not None:
             text = one.joiner.push(text)
-            if is_repetition(state, one, text):
-                return
             if add_after_repetition(state, item, one, text, address.sub, metadata):
                 return
+            if is_repetition(state, one, text):
+                return
             item, one = diverged(state, item, one, address)
+            add_joined_text(state, item, one, text, address.sub, metadata)
+            return
         one = one or opened(state, item, channel, reasoning_kind, address.sub)
         add_text(state, item, one, text, address.sub, metadata)
 

@@ -18,7 +18,7 @@ from streamweld._pure.encode.transcript import Transcripts
 from streamweld._pure.pipeline.parser import Parser
 from streamweld._pure.sse.frame import as_bytes
 from streamweld.errors import StreamError, UpstreamError, UsageError
-from streamweld.events import Diagnostic, ToolCallStarted, ToolResultDelta, UpstreamErrorEvent
+from streamweld.events import Diagnostic, ToolCallStarted, ToolResult, ToolResultDelta, UpstreamErrorEvent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +45,7 @@ class Converter:
         "_held",
         "_over",
         "_parser",
+        "_partial_results",
         "_reported",
         "_stored",
         "_target",
@@ -85,6 +86,7 @@ class Converter:
         self._held = HeldCalls(config["tools"]) if source == "auto" or holds(source) else None
         self._parser.out.on_request_tools = None if self._held is None else self._held.add_client_tools
         self._reported: Fault | None = None  # error that the upstream sent, if the policy continues after it
+        self._partial_results: set[int] = set()  # parts of tool results of which only pieces arrived
         self._over = False
         self.error: StreamError | None = None
         self._parser.out.sink = self._take
@@ -219,7 +221,10 @@ class Converter:
         if context.source == self._target or out.refusal is not None:
             return  # no more output is written; `feed` raises
         if isinstance(event, ToolResultDelta):
+            self._partial_results.add(event.part)
             return  # the result that follows contains the whole output
+        if isinstance(event, ToolResult):
+            self._partial_results.discard(event.part)
         if isinstance(event, UpstreamErrorEvent):
             self._reported = fault_of("UpstreamError", event.message, event.kind, event.code)
         context.cut = self._parser.is_cut
@@ -295,6 +300,8 @@ class Converter:
         if not self._context.broken:
             for event in self._parser.assumed_ends:
                 self._encode(self._context.as_written(event))
+            if self._partial_results:
+                self._context.losses.note("server_tool")
             self._encoder.end(ending)
         for loss in self._context.losses.take():
             out.diagnose("not_carried", detail=loss)

@@ -17,6 +17,7 @@ use crate::assemble::part::item_end::end_item;
 use crate::assemble::part::item_shared_id::resolve_shared_id;
 use crate::assemble::part::item_text::PartKey;
 use crate::assemble::part::item_text::Repetition;
+use crate::assemble::part::item_text::add_joined_text;
 use crate::assemble::part::item_text::add_text;
 use crate::assemble::part::item_text::annotate;
 use crate::assemble::part::item_text::close_part;
@@ -34,6 +35,7 @@ use crate::assemble::part::item_text::repeat_part;
 use crate::assemble::part::item_text::report_late_part;
 use crate::assemble::part::item_text::set_whole_text;
 use crate::assemble::resolve::by_address::diverged;
+use crate::assemble::resolve::by_address::end_repetition;
 use crate::assemble::resolve::by_address::end_shorter_repetition;
 use crate::assemble::resolve::by_address::fill;
 use crate::assemble::resolve::by_address::item_of_opening;
@@ -199,29 +201,21 @@ impl Assembler {
         let repeated = choice
             .item_part_mut(part_position)
             .filter(|(one, _)| one.repeated.is_some());
-        let joined;
-        let (part_position, text) = match repeated {
-            Some((one, _)) => {
-                (joined, _) = one.joiner.join(text);
-                match continue_repetition(&mut ctx, choice, part_position, &joined)? {
-                    Repetition::Continued => return Ok(()),
-                    Repetition::Completed(more) => (part_position, Text::plain(more)),
-                    Repetition::Diverged => {
-                        let new = diverged(&mut ctx, choice, part_position, &at.address)?;
-                        (new, Text::plain(&joined))
-                    }
-                }
-            }
-            None => (part_position, text),
+        let sub = at.address.sub;
+        let Some((one, _)) = repeated else {
+            return add_text(&mut ctx, choice, part_position, text, sub, metadata);
         };
-        add_text(
-            &mut ctx,
-            choice,
-            part_position,
-            text,
-            at.address.sub,
-            metadata,
-        )
+        let (text, _) = one.joiner.join(text);
+        let (part_position, text) =
+            match continue_repetition(&mut ctx, choice, part_position, &text)? {
+                Repetition::Continued => return Ok(()),
+                Repetition::Completed(more) => (part_position, more),
+                Repetition::Diverged => {
+                    let new = diverged(&mut ctx, choice, part_position, &at.address)?;
+                    (new, text.as_ref())
+                }
+            };
+        add_joined_text(&mut ctx, choice, part_position, text, sub, metadata)
     }
 
     /// Replaces the streamed text of a part with its complete text. Does not close the part.
@@ -392,9 +386,7 @@ impl Assembler {
                 let mut kinds = [ItemKind::Message, ItemKind::Reasoning].into_iter();
                 let item = kinds.find_map(|kind| choice.item_index.repeated_at(kind, &address));
                 return match item {
-                    Some(item) => {
-                        end_shorter_repetition(&mut ctx, choice, item, &address).map(drop)
-                    }
+                    Some(item) => end_repetition(&mut ctx, choice, item, &address),
                     None => Ok(()),
                 };
             }
@@ -408,14 +400,19 @@ impl Assembler {
                 .at(ItemKind::Call, address.index)
                 .unwrap_or(item);
         }
-        let splits = choice.item_index.get(item).is_some_and(|record| {
+        let record = choice.item_index.get(item);
+        if record.is_none_or(|record| !record.open) {
             // An item with an id stays the same item, even if only the beginning of its text was repeated.
-            record.open || (record.item_id.is_none() && record.repeats)
-        });
-        if splits && end_shorter_repetition(&mut ctx, choice, item, &address)? {
+            let ends = record.is_some_and(|record| record.item_id.is_none() && record.repeats);
+            return match ends {
+                true => end_repetition(&mut ctx, choice, item, &address),
+                false => Ok(()),
+            };
+        }
+        if end_shorter_repetition(&mut ctx, choice, item, &address)? {
             return Ok(());
         }
-        let Some(record) = choice.item_index.get(item).filter(|item| item.open) else {
+        let Some(record) = choice.item_index.get(item) else {
             return Ok(());
         };
         if let (ItemKind::Call, Some(slot)) = (record.kind, record.call) {

@@ -29,6 +29,7 @@ use crate::model::limits::as_len;
 use crate::model::loss_log::LossLog;
 use crate::model::output::Diagnostic;
 use crate::model::small_map::Map;
+use crate::model::small_map::Set;
 use crate::model::spec::Code;
 use crate::pipeline::array_body::WINDOW;
 use crate::pipeline::parser::Parser;
@@ -90,6 +91,8 @@ struct EncoderSink {
     /// The renamed calls, or `None` if the converter keeps ids that the target's API rejects.
     tool_ids: Option<ToolIds>,
     transcripts: Transcripts,
+    /// Parts of tool results of which only pieces arrived. The pieces are not written.
+    partial_results: Set<u32>,
     /// For each choice, the number of characters in its text so far. Characters are counted only if carriers are
     /// written.
     text_ends: Map<i32, i64>,
@@ -104,22 +107,15 @@ impl Sink for EncoderSink {
         match event {
             Event::Diagnostic { .. } => self.lost.parser_count += 1,
             _ if self.stopped || self.same => {}
-            Event::ToolResultDelta { .. } => {} // the result that follows contains the whole output
+            // The result that follows contains the whole output.
+            Event::ToolResultDelta { part, .. } => _ = self.partial_results.insert(*part),
             Event::UpstreamError {
                 code,
                 kind,
                 message,
                 ..
             } => self.upstream_error = Some(EndingError::upstream(*code, *kind, message)),
-            event => match self.held.as_mut().map(|held| held.take(event)) {
-                None | Some(HoldDecision::Write) => self.write(event),
-                Some(HoldDecision::Wait) => {}
-                Some(HoldDecision::Release) => self.release(),
-                Some(HoldDecision::ReleaseFirst) => {
-                    self.release();
-                    self.write(event);
-                }
-            },
+            event => self.take(event),
         }
     }
 
@@ -155,6 +151,22 @@ impl Sink for EncoderSink {
 }
 
 impl EncoderSink {
+    /// Writes an event, or holds it.
+    fn take(&mut self, event: &Event<'_>) {
+        if let Event::ToolResult { part, .. } = event {
+            self.partial_results.remove(part);
+        }
+        match self.held.as_mut().map(|held| held.take(event)) {
+            None | Some(HoldDecision::Write) => self.write(event),
+            Some(HoldDecision::Wait) => {}
+            Some(HoldDecision::Release) => self.release(),
+            Some(HoldDecision::ReleaseFirst) => {
+                self.release();
+                self.write(event);
+            }
+        }
+    }
+
     /// Adapts an event to the target, passes it to the encoder, and reports the losses.
     fn write(&mut self, event: &Event<'_>) {
         if self.stopped {
@@ -350,6 +362,7 @@ impl Converter {
             carriers: 0,
             tool_ids,
             transcripts: Transcripts::default(),
+            partial_results: Set::default(),
             text_ends: Map::default(),
         };
         Ok(Converter {
@@ -523,6 +536,9 @@ impl Converter {
             cut.then(|| EndingError::named(Class::Truncated.name()))
         };
         self.parser.assumed_ends(flow);
+        if !flow.partial_results.is_empty() {
+            flow.context.losses.note("server_tool");
+        }
         let ending_error = self.error.as_ref().map(EndingError::of);
         let ending_error = ending_error
             .or_else(|| flow.upstream_error.take())

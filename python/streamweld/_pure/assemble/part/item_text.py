@@ -33,6 +33,7 @@ _CANDIDATES = 64  # maximum number of parts with which a complete text that has 
 
 __all__ = [
     "add_after_repetition",
+    "add_joined_text",
     "add_text",
     "annotate",
     "close_part",
@@ -44,6 +45,7 @@ __all__ = [
     "open_part",
     "put_metadata",
     "repeat_item",
+    "repeat_open_part",
     "repeat_part",
     "report_conflict",
     "report_late_part",
@@ -130,17 +132,34 @@ def open_part(
 
 
 def repeat_part(item: Item, one: ItemPart, index: int | None, text: str | None) -> bool:
-    """Record that an opening event repeats a part, and return True.
+    """Record that an opening event repeats a closed part, and return True.
 
-    Return False and change nothing if the event cannot repeat the part: the part is empty, the part is closed but its
-    item is open, or the event has another index or text.
+    Return False and change nothing if the event cannot repeat the part: the item or the part is open, the part is
+    empty, or the event has another index or text.
     """
     other_index = index is not None and item.index is not None and index != item.index
     other_text = bool(text) and replace_lone_surrogates(text or "") != one.part.text()
-    if item.open != one.part.open or not one.length or other_index or other_text:
+    if item.open or one.part.open or not one.length or other_index or other_text:
         return False
     one.repeated, item.repeats = 0, True
-    one.joiner.held = ""  # the event also repeats the held half of a character
+    return True
+
+
+def repeat_open_part(choice: Choice, one: ItemPart, text: str | None) -> bool:
+    """Record that an opening event repeats an open part of an item, because the message began again.
+
+    Return False and change nothing if the event cannot repeat the part, because the event has another text.
+    """
+    begun = one.part.text() if one.snapshot is None else one.snapshot
+    other_text = bool(text) and replace_lone_surrogates(text or "") != begun
+    is_empty = not (begun or one.joiner.held)
+    if not one.part.open or is_empty or other_text:
+        return False
+    if one.snapshot is None:
+        one.repeated = 0
+    # The stream also repeats the deltas, including the held half of a character.
+    one.again, one.joiner.held = 0, ""
+    choice.update_pending_part(one)
     return True
 
 
@@ -183,10 +202,7 @@ def add_after_repetition(
     if not one.part.open or not text.startswith(repeated):
         return False
     one.repeated = None
-    held, one.joiner.held = one.joiner.held, ""  # the text has already passed the joiner
-    add_text(choice, item, one, text[len(repeated) :], sub, metadata)
-    one.joiner.held = held
-    choice.update_pending_part(one)
+    add_joined_text(choice, item, one, text[len(repeated) :], sub, metadata)
     return True
 
 
@@ -238,20 +254,44 @@ def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | No
     """Apply one text delta to the part. Report the delta as late if the part is closed or already has its complete
     text.
     """
-    if one.valued or one.closed or one.labels.is_closed(sub) or not one.part.open:
-        if text:
-            report_late_part(choice, one)
+    if not _accepts(choice, item, one, sub, is_empty=not text):
         return
+    text = one.joiner.push(text)
+    choice.update_pending_part(one)
+    if one.joiner.lone:
+        choice.shared.out.diagnose("lone_surrogate", one.part.part)
+    _append(choice, one, text, metadata)
+
+
+def add_joined_text(
+    choice: Choice, item: Item, one: ItemPart, text: str, sub: int | None, metadata: str | None
+) -> None:
+    """Apply a text to the part, like `add_text`. The joiner of the part has already joined the text with the text
+    before it.
+    """
+    if _accepts(choice, item, one, sub, is_empty=not text):
+        choice.update_pending_part(one)
+        _append(choice, one, text, metadata)
+
+
+def _accepts(choice: Choice, item: Item, one: ItemPart, sub: int | None, *, is_empty: bool) -> bool:
+    """Return True if a delta with this sub-index can be appended to the part. Otherwise, report the delta as late,
+    unless it is empty.
+    """
+    if one.valued or one.closed or one.labels.is_closed(sub) or not one.part.open:
+        if not is_empty:
+            report_late_part(choice, one)
+        return False
     one.sub_is_reliable = one.sub_is_reliable or (bool(one.part.pieces) and one.last_sub == sub)
     if one.last_sub != sub:
         one.labels.change(one.last_sub, sub, one.length)
         one.last_sub = sub
         # No other part has this sub-index, because the lookup would have found it.
         item.by_sub_index[one.part.channel, one.part.kind, sub] = one
-    text = one.joiner.push(text)
-    choice.update_pending_part(one)
-    if one.joiner.lone:
-        choice.shared.out.diagnose("lone_surrogate", one.part.part)
+    return True
+
+
+def _append(choice: Choice, one: ItemPart, text: str, metadata: str | None) -> None:
     if not text:
         put_metadata(choice, one, metadata)
         return

@@ -171,7 +171,8 @@ class BlockReader:
 
     def begin(self) -> None:
         """Reset the state when a message starts or restarts."""
-        self._open: set[int] = set()  # indexes of the open blocks that have a part
+        # The open blocks that have a part, by index, with the kind of content that their deltas must have.
+        self._open: dict[int, str] = {}
         self._open_index: int | None = None  # index of the latest block, of any type; None once it is closed
         self._open_kind = ""  # kind of content that the deltas of the latest block must have
         self._last: int | None = None  # index of the block that was opened last
@@ -280,18 +281,18 @@ class BlockReader:
             self._out.keep(BlockMembers(index, members))
         match kind:
             case "text":
-                self._open.add(index)
+                self._open[index] = _BRINGS[kind]
                 self._text(block, address)
             case "thinking" | "redacted_thinking":
-                self._open.add(index)
+                self._open[index] = _BRINGS[kind]
                 self._thinking(block, address, "thinking" if kind == "thinking" else "redacted")
             case "tool_use" | "server_tool_use" | "mcp_tool_use":
-                self._open.add(index)
+                self._open[index] = _BRINGS[kind]
                 self._call(block, index, BLOCK_FIELDS[kind], provider_executed=kind != "tool_use")
             case _:
                 if index in self._open:
                     # Another block with the same index is still open, and the new block closes that block.
-                    self._open.discard(index)
+                    del self._open[index]
                     self._assembler.item_closed(0, None, address, None, None)
                 self._out.announce(index)
                 self._out.keep(BlockOpened(index, self._other(block, kind)))
@@ -474,11 +475,11 @@ class BlockReader:
             self._assembler.call_text(0, address, text or "", None, metadata)
 
     def _miss_arguments(self, block: Block, index: int | None, read: frozenset[str]) -> None:
-        """Report an unknown member of a delta that may contain arguments of the open call.
+        """Report an unknown member of a delta that may contain arguments of the open call at this index.
 
         After such a report, the call is dispatchable only if its arguments also arrive in a known member.
         """
-        if index is None or index != self._open_index or self._open_kind != "input":
+        if index is None or self._open.get(index) != "input":
             return
         for name, value in block.value.items():
             if name not in read and value and (isinstance(value, str) or is_object(value) or is_array(value)):
@@ -565,7 +566,7 @@ class BlockReader:
         if index not in self._open:
             self._out.keep(BlockClosed(index))
             return
-        self._open.discard(index)
+        del self._open[index]
         self._assembler.item_closed(0, None, Address(index=index), None, as_object(extra))
 
     def emit_compaction(self) -> None:

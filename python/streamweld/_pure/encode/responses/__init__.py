@@ -13,6 +13,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld._json import loads_raw
+from streamweld._pure.dialect.responses.spec_tables import ABSENT_IDS
 from streamweld._pure.encode.common.citations import Citation, FileCitation, read_citation, read_file
 from streamweld._pure.encode.common.encode_context import final_text, is_whole
 from streamweld._pure.encode.common.finish import CUT, fault_of, finish_word, sent_word
@@ -142,7 +143,9 @@ class Responses:
         self._unfinished: list[tuple[int, str]] = []  # part numbers of incomplete calls, each with its reason
         self._searches = WebSearches(context, self._wire)
         self._known = KnownItems()
-        self._sent_items = SentItems(context, self._wire, self._known, self._begin_copied, self._open_announced)
+        self._sent_items = SentItems(
+            context, self._wire, self._known, self._begin_copied, self._open_announced, self._end_idle_items
+        )
         self._content = _Content.EVENTS
         self._copied_parts: set[int] = set()  # parts of items that are copied
         self._unopened: dict[Key, ItemMembers] = {}  # members of the source's items that no event has opened yet
@@ -217,7 +220,7 @@ class Responses:
                 if self._resource is None:
                     self._context.losses.note("unknown")  # no event comes before the one that opens the response
                 else:
-                    self._sent_items.copy_event(content, self._end_idle_items)
+                    self._sent_items.copy_event(content)
             case ItemEnd():
                 self._content, self._current = _Content.EVENTS, None
                 self._end_listing()
@@ -310,6 +313,7 @@ class Responses:
             self._cut_search(index)
         self._end_idle_items("incomplete")
         self._end_resumed()
+        self._sent_items.end_items()
 
     def _fail(self, fault: Fault) -> None:
         # Clients raise an exception for the error event. Open items stay open, as in OpenAI's own failed responses, so
@@ -460,7 +464,6 @@ class Responses:
 
     def _begin_copied(self) -> int:
         """Return the index of a new item that is copied from the source."""
-        self._end_idle_items()
         return self._take_index(self._context.passed.index)
 
     def _open_announced(self, item: Announced) -> Holder:
@@ -478,13 +481,14 @@ class Responses:
         if known is not None:
             known.take_members(members)
         else:
-            self._known.add(item.id or None, item.at, item)
+            self._known.add(item.id, item.at, item)
             self._unopened[key] = members
         self._listing = _Listing(key, item, self._context.passed.index)
 
     def _known_holder(self, key: Key, item: Announced) -> Holder | None:
         by_id = None if item.id is None else self._known.by_id.get(item.id)
-        return self._holders.get(key) or self._left.get(key) or (by_id if isinstance(by_id, Holder) else None)
+        same = by_id if isinstance(by_id, Holder) and by_id.kind == item.kind else None
+        return self._holders.get(key) or self._left.get(key) or same
 
     def _end_listing(self) -> None:
         """Write the content parts of the source's item that are not written from events, and end them if the item
@@ -496,7 +500,10 @@ class Responses:
         sent = listing.item
         holder = self._known_holder(listing.key, sent)
         if holder is None:
-            if not (listing.key in self._unopened and self._unopened[listing.key].content.others):
+            unopened = self._unopened.get(listing.key, NO_MEMBERS)
+            has_address = sent.at is not None or sent.id is not None
+            is_empty = unopened.is_done and unopened.has_no_content and has_address
+            if not (is_empty or unopened.content.others):
                 return
             holder = self._own_holder(self._content_shape(sent.kind), sent.at, sent.id, listing.index)
         self._context.passed.index = listing.index
@@ -903,8 +910,10 @@ def _key(kind: str, at: int | None, item_id: str | None, sent: AddedItem | None)
 
 
 def _id_of(item: str) -> str | None:
+    """Return the id of an item, or None if the item has no id or an id that stands for none."""
     raw = object_members(item).get("id", "")
-    return replace_lone_surrogates(loads_raw(raw)) if raw.startswith('"') else None
+    item_id = replace_lone_surrogates(loads_raw(raw)) if raw.startswith('"') else ""
+    return item_id if item_id.strip() and item_id.strip() not in ABSENT_IDS else None
 
 
 def _turn(holder: Holder) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from streamweld._json import loads_raw
 from streamweld._pure.encode.common.writer import quoted, spliced
 from streamweld._pure.json.scanner import ordered_members, replace_lone_surrogates
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from streamweld._pure.json.members import Raw
 
-__all__ = ["Copied", "CopiedItems", "Name", "object_members", "with_status", "with_values"]
+__all__ = ["Copied", "CopiedItems", "Name", "object_members", "status_of", "with_status", "with_values"]
 
 # Identifies an item by its type and its id, or by its call id if it has no id, or by its index if it has neither.
 Name: TypeAlias = tuple[Literal["id", "call", "index"], str, str | int]
@@ -73,5 +74,10 @@ def with_values(text: str, values: Mapping[str, str], *, without: str | None = N
 
 def with_status(item: str, status: str) -> str:
     """Return an item as it was sent, with another status if it has a status."""
-    has_status = object_members(item).get("status", "").startswith('"')
-    return with_values(item, {"status": status} if has_status else {})
+    return with_values(item, {} if status_of(item) is None else {"status": status})
+
+
+def status_of(item: str) -> str | None:
+    """Return the status of an item, or None if it has none."""
+    raw = object_members(item).get("status", "")
+    return replace_lone_surrogates(loads_raw(raw)) if raw.startswith('"') else None

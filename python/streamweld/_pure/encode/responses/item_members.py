@@ -150,6 +150,8 @@ class ItemMembers:
     content: SentParts = field(default_factory=SentParts)
     summary: SentParts = field(default_factory=SentParts)
     is_done: bool = False  # the item is complete, so that its parts are
+    is_incomplete: bool = False  # the item has the status `incomplete`
+    has_no_content: bool = False  # the item is a message with an empty content list
 
 
 # Shared by all items without such members, because a response may have many items.
@@ -165,10 +167,13 @@ def read_members(context: EncodeContext, kind: str, item: str, *, is_done: bool)
         members = _others(members, frozenset(OTHER_ARGUMENTS))
     if kind == "reasoning" and _string(whole, "encrypted_content"):
         del members["encrypted_content"]  # an event contains it
-    found = ItemMembers(members, _parts(whole, kind, "content"), _parts(whole, kind, "summary"), is_done)
+    is_incomplete = _string(whole, "status") == "incomplete"
+    has_no_content = kind == "message" and spliced(whole.get("content", "")) == "[]"
+    content, summary = _parts(whole, kind, "content"), _parts(whole, kind, "summary")
+    found = ItemMembers(members, content, summary, is_done, is_incomplete, has_no_content)
     if not context.passed.keeps(size(members) + found.content.size() + found.summary.size()):
         context.losses.note("metadata")
-        return ItemMembers(is_done=is_done)
+        return ItemMembers(is_done=is_done, is_incomplete=is_incomplete, has_no_content=has_no_content)
     return found
 
 

@@ -250,6 +250,8 @@ class Holder:
 
     def _item(self, status: str) -> str:
         sent = self.members
+        if status == "completed" and sent.is_incomplete:
+            status = "incomplete"
         content = self._list("content", sent.content)
         if self.is_message:
             head = f'"type":"message","id":{self.identity},"status":"{status}"'

@@ -17,6 +17,7 @@ from streamweld._pure.encode.responses.copied_items import (
     Copied,
     CopiedItems,
     object_members,
+    status_of,
     with_status,
     with_values,
 )
@@ -77,7 +78,7 @@ class KnownItems:
 class SentItems:
     """Writes the items of one response that are copied from the source, and the events about them."""
 
-    __slots__ = ("_begin", "_context", "_known", "_open_announced", "_wire", "copied")
+    __slots__ = ("_begin", "_context", "_end_idle_items", "_known", "_open_announced", "_wire", "copied")
 
     def __init__(
         self,
@@ -86,13 +87,17 @@ class SentItems:
         known: KnownItems,
         begin: Callable[[], int],
         open_announced: Callable[[Announced], Holder],
+        end_idle_items: Callable[[], None],
     ) -> None:
-        """Create the writer. `begin` returns the index of a new item. `open_announced` opens an item without a part."""
+        """Create the writer. `begin` returns the index of a new item. `open_announced` opens an item without a part.
+        `end_idle_items` ends the items whose parts have all ended.
+        """
         self._context = context
         self._wire = wire
         self._begin = begin
         self._known = known
         self._open_announced = open_announced
+        self._end_idle_items = end_idle_items
         self.copied = CopiedItems()
 
     def copy_item(self, sent: SentItem) -> None:
@@ -111,6 +116,8 @@ class SentItems:
             self._context.losses.note("unknown")
             return
         known = self.copied.by_name.get(name) or self._open_at(sent)
+        if known is None or not (known.is_done or sent.place == "added"):
+            self._end_idle_items()  # an event of the item follows
         item = known or self._open(sent, item_id)
         self.copied.by_name[name] = item
         self._known.add(item_id, sent.index, item)
@@ -128,10 +135,10 @@ class SentItems:
             if named is not sent.item:
                 values["item"] = named
             self._copy(f"response.output_item.{sent.place}", sent.payload, values)
-        elif sent.place == "output" and not is_over:
-            self._wire.event("response.output_item.done", f'"output_index":{item.index},"item":{spliced(named)}')
+        elif sent.place == "output" and not is_over and (known is None or status_of(named) != "incomplete"):
+            self._end(item, named)
 
-    def copy_event(self, sent: ItemEvent, end_idle_items: Callable[[], None]) -> None:
+    def copy_event(self, sent: ItemEvent) -> None:
         """Copy an event that the encoder does not write itself.
 
         An event of an item that clients do not have is not written, because they could not find the item. An event
@@ -142,7 +149,7 @@ class SentItems:
         if not (name.isascii() and (name.isprintable())):
             self._context.losses.note("unknown")
             return
-        end_idle_items()
+        self._end_idle_items()
         item_id, index = members.get("item_id", "null"), members.get("output_index", "null")
         if item_id == "null" and index == "null" and family_of(name)[0] not in ITEM_TYPES:
             self._copy(name, sent.payload, {})
@@ -153,15 +160,30 @@ class SentItems:
         else:
             self._copy(name, sent.payload, values)
 
+    def end_items(self) -> None:
+        """Write the events that end the items without a status that the source announced and did not end.
+
+        An item with a status is listed as incomplete, and no event ends it, because clients may run a call when an
+        event ends it.
+        """
+        for item in self.copied.all:
+            if not item.is_done and item.json is not None and status_of(item.json) is None:
+                self._end(item, item.json)
+
+    def _end(self, item: Copied, json: str) -> None:
+        self._wire.event("response.output_item.done", f'"output_index":{item.index},"item":{spliced(json)}')
+
     def _address(self, name: str, item_id: str | None, index: int | None) -> dict[str, str] | None:
-        """Return the members that address the item with an id or, if no item has that id, the item at an index.
+        """Return the members that address the item with an id or, if no item has that id, the item at an index. If
+        several items have the id, the index decides.
 
         Return None if there is no such item, or if clients expect an item of another type.
         """
+        at_index = None if index is None else self._known.by_index.get(index)
         item = None if item_id is None else self._known.by_id.get(item_id)
-        if item is None and index is not None:
-            item = self._known.by_index.get(index)
-        if item is None or ITEM_TYPES.get(family_of(name)[0], item.kind) != item.kind:
+        if item is None or (_has_id(at_index, item_id) and _is_expected(name, at_index)):
+            item = at_index
+        if item is None or not _is_expected(name, item):
             return None
         if isinstance(item, Announced):
             item = self._open_announced(item)
@@ -201,6 +223,23 @@ class SentItems:
         is_blank = "error" in members and is_blank_error(loads_raw(members["error"]))
         without = "error" if is_blank else None
         self._context.frames.named_later(name, lambda: with_values(payload, values, without=without))
+
+
+def _has_id(item: KnownItem | None, item_id: str | None) -> bool:
+    match item:
+        case None:
+            return False
+        case Copied():
+            return item.identity == item_id
+        case Announced():
+            return item.id == item_id
+        case _:
+            return item_id is not None and item.identity == quoted(item_id)
+
+
+def _is_expected(name: str, item: KnownItem | None) -> bool:
+    """Return True if events of this name may address the item."""
+    return item is not None and ITEM_TYPES.get(family_of(name)[0], item.kind) == item.kind
 
 
 def _word(members: Raw, name: str) -> str | None:

@@ -16,6 +16,7 @@ use crate::assemble::part::item::PartPosition;
 use crate::assemble::part::text::TextPart;
 use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
+use crate::json::Surrogates;
 use crate::json::Text;
 use crate::model::delta::Address;
 use crate::model::delta::Channel;
@@ -320,12 +321,19 @@ pub fn repeat_open_part(
         None => part.text.as_str(),
     };
     let has_text = |text: Cow<'_, str>| begun == text;
-    let same = !begun.is_empty() && complete_text(snapshot.cloned()).is_none_or(has_text);
-    if same && one.snapshot.is_none() {
+    let is_empty = begun.is_empty() && !one.joiner.is_pending();
+    if is_empty || !complete_text(snapshot.cloned()).is_none_or(has_text) {
+        return false;
+    }
+    if one.snapshot.is_none() {
         one.repeated = Some(0);
         one.sub_is_reliable = false; // the next deltas are not appended without a check
     }
-    same
+    // The stream also repeats the deltas, including half of a surrogate pair.
+    one.again = 0;
+    one.joiner = Surrogates::default();
+    choice.update_pending_part(part_position);
+    true
 }
 
 /// Records that the stream opened an item without an id again after closing it, so the following events may repeat its
@@ -488,12 +496,49 @@ pub fn add_text(
     sub: Option<i64>,
     metadata: Option<&str>,
 ) -> ParseResult {
-    let step = take_text(ctx, choice, part_position, text, sub, metadata);
+    let step = join_text(ctx, choice, part_position, text, sub, metadata);
     choice.update_pending_part(part_position);
     step
 }
 
-fn take_text(
+/// Applies a text to the part, like `add_text`. The joiner of the part has already joined the text with the text before
+/// it.
+pub fn add_joined_text(
+    ctx: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    part_position: PartPosition,
+    text: &str,
+    sub: Option<i64>,
+    metadata: Option<&str>,
+) -> ParseResult {
+    if accepts(ctx, choice, part_position, sub, text.is_empty())? {
+        let step = append_text(ctx, choice, part_position, text, metadata);
+        choice.update_pending_part(part_position);
+        return step;
+    }
+    Ok(())
+}
+
+/// Returns true if a delta with this sub-index can be appended to the part. Otherwise, reports the delta as late,
+/// unless it is empty.
+fn accepts(
+    ctx: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    part_position: PartPosition,
+    sub: Option<i64>,
+    is_empty: bool,
+) -> Result<bool, Fault> {
+    choice.move_part(part_position, sub);
+    let is_late = choice.item_part(part_position).is_none_or(|(one, part)| {
+        one.valued || one.closed || !part.open || one.labels.is_closed(sub)
+    });
+    if is_late && !is_empty {
+        report_late_part(ctx, choice, part_position)?;
+    }
+    Ok(!is_late)
+}
+
+fn join_text(
     ctx: &mut RuleContext<'_, '_>,
     choice: &mut Choice,
     part_position: PartPosition,
@@ -501,40 +546,49 @@ fn take_text(
     sub: Option<i64>,
     metadata: Option<&str>,
 ) -> ParseResult {
-    choice.move_part(part_position, sub);
+    if !accepts(ctx, choice, part_position, sub, text.is_empty())? {
+        return Ok(());
+    }
     let Some((one, part)) = choice.item_part_mut(part_position) else {
         return Ok(());
     };
     let number = part.part;
-    if one.valued || one.closed || !part.open || one.labels.is_closed(sub) {
-        if text.is_empty() {
-            return Ok(());
-        }
-        return report_late_part(ctx, choice, part_position);
-    }
     let (text, lone) = one.joiner.join(text);
     if lone {
         ctx.report(Code::LONE_SURROGATE, number)?;
     }
+    append_text(ctx, choice, part_position, &text, metadata)
+}
+
+fn append_text(
+    ctx: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    part_position: PartPosition,
+    text: &str,
+    metadata: Option<&str>,
+) -> ParseResult {
     if text.is_empty() {
         return put_metadata(ctx, choice, part_position, metadata);
     }
+    let Some((one, _)) = choice.item_part_mut(part_position) else {
+        return Ok(());
+    };
     let Some(held) = &one.snapshot else {
         ctx.spend_bytes(text.len())?;
-        show(ctx, choice, part_position, &text, metadata);
+        show(ctx, choice, part_position, text, metadata);
         return Ok(());
     };
     let (repeated, rest) = held.split_at_checked(one.again).unwrap_or((held, ""));
-    let shown = if rest.starts_with(text.as_ref()) {
+    let shown = if rest.starts_with(text) {
         one.again += text.len();
         if one.again < held.len() {
             return put_metadata(ctx, choice, part_position, metadata);
         }
         held.clone() // the deltas repeated the whole snapshot
     } else if text.starts_with(rest) {
-        [repeated, &text].concat() // the deltas repeated the snapshot and continued it
+        [repeated, text].concat() // the deltas repeated the snapshot and continued it
     } else {
-        [held, repeated, &text].concat() // the deltas continued the snapshot
+        [held, repeated, text].concat() // the deltas continued the snapshot
     };
     let before = held.len();
     one.snapshot = None;

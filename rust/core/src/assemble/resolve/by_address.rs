@@ -295,6 +295,25 @@ pub fn end_shorter_repetition(
     Ok(any)
 }
 
+/// Ends the repetition of a closed item. A repeated beginning of a part becomes a new part.
+pub fn end_repetition(
+    ctx: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    item: usize,
+    address: &Address<'_>,
+) -> ParseResult {
+    end_shorter_repetition(ctx, choice, item, address)?;
+    for part_position in choice.part_positions(item) {
+        if let Some((one, _)) = choice.item_part_mut(part_position) {
+            one.repeated = None;
+        }
+    }
+    if let Some(record) = choice.item_index.get_mut(item) {
+        record.repeats = false;
+    }
+    Ok(())
+}
+
 /// Opens a part for which no opening event arrived.
 pub fn opened(
     ctx: &mut RuleContext<'_, '_>,

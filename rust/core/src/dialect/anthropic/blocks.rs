@@ -52,6 +52,7 @@ use crate::model::event::WireFact;
 use crate::model::fault::Fault;
 use crate::model::lazy_box::LazyBox;
 use crate::model::lazy_box::blank;
+use crate::model::small_map::Map;
 use crate::model::small_map::Set;
 use crate::model::spec::Code;
 use crate::model::unmodelled::Unmodelled;
@@ -74,8 +75,8 @@ pub(crate) struct StartBlock {
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     max_index: u64,
-    /// Indexes of the open blocks that have a part.
-    open: Set<i64>,
+    /// The open blocks that have a part, by index, with the kind of content that their deltas must have.
+    open: Map<i64, BlockContent>,
     /// Index of the latest block, of any type. `None` once the block has been closed.
     pub(crate) open_index: Option<i64>,
     /// Kind of content that the deltas of the latest block must have. `None` if the API defines no deltas for blocks of
@@ -302,15 +303,15 @@ impl Blocks {
         }
         match kind.as_ref() {
             "text" => {
-                self.open.insert(index);
+                self.open.insert(index, BlockContent::Text);
                 open_text(wire, block, index, notes)
             }
             "thinking" | "redacted_thinking" => {
-                self.open.insert(index);
+                self.open.insert(index, BlockContent::Thinking);
                 open_thinking(wire, block, index, kind == "thinking", notes)
             }
             "tool_use" | "server_tool_use" | "mcp_tool_use" => {
-                self.open.insert(index);
+                self.open.insert(index, BlockContent::Input);
                 let sent = open_call(wire, block, index, &kind, notes)?;
                 self.head = Some(Box::new(CallHead::of_block(index, sent)));
                 Ok(())
@@ -470,8 +471,8 @@ impl Blocks {
         push(wire, part, text, None)
     }
 
-    /// Reports an unknown member of a delta that may contain arguments of the open call. After this report, the call is
-    /// dispatchable only if its arguments also arrive in a known member.
+    /// Reports an unknown member of a delta that may contain arguments of the open call at this index. After this
+    /// report, the call is dispatchable only if its arguments also arrive in a known member.
     fn miss_arguments<'a>(
         &self,
         wire: &mut DecodeContext<'_, '_>,
@@ -480,7 +481,8 @@ impl Blocks {
         read: &[&str],
         notes: &mut Anomalies<'a>,
     ) {
-        if index.is_none() || index != self.open_index || self.brings != Some(BlockContent::Input) {
+        let content = index.and_then(|index| self.open.get(&index));
+        if content != Some(&BlockContent::Input) {
             return;
         }
         let may_be = |member: &&Member<'a>| {

@@ -93,6 +93,8 @@ pub(crate) struct Calls {
     pub(crate) unanswered: Set<String>,
     /// True if a truncated call was written without arguments.
     pub(crate) has_empty_cut_call: bool,
+    /// True if a call was omitted because it has no name.
+    pub(crate) has_nameless: bool,
 }
 
 impl OpenCall {
@@ -350,6 +352,7 @@ impl Calls {
         let is_kept = to.context.passed.own && !to.context.cut && call.is_cut();
         let is_kept = is_kept && !(call.is_nameless() || call.provider_executed);
         if !is_kept && !to.context.writes(call) {
+            self.has_nameless |= call.is_nameless() && !call.provider_executed;
             return self.retract(to, call.part);
         }
         self.has_empty_cut_call |= call.is_empty_cut();

@@ -71,6 +71,8 @@ pub(crate) struct Choice {
     carriers: i64,
     /// Number of images written from a source in another dialect.
     images: i64,
+    /// True if text was written.
+    has_text: bool,
     /// The members that contain the source's reasoning, if the source is also a Chat stream.
     reasoning: OwnReasoning,
     /// True once the first chunk of the choice was written or passed through.
@@ -107,6 +109,12 @@ impl Choice {
         }
         self.citations.push_str(&to.into_text());
         true
+    }
+
+    /// Returns true if the choice is not a success, because it has only calls and none of them could be written.
+    fn lacks_calls(&self, reason: &str) -> bool {
+        let is_empty = self.calls.written == 0 && !self.has_text && self.images == 0;
+        reason == "tool_calls" && self.calls.has_nameless && is_empty
     }
 
     /// Removes and returns all citations. Citations without a position (`pages`) get an empty range at the end of the
@@ -431,11 +439,15 @@ impl Chat {
             return;
         }
         let part = self.parts.slot(delta.part);
+        let is_first = part.written_text.is_empty();
         part.written_text.push_str(delta.text);
         let source = context.source;
         let metadata = delta.metadata.filter(|_| written.fields == ["content"]);
         let found = metadata.and_then(|metadata| logprobs(source, NAME, Some(metadata)));
         part.has_logprobs |= found.is_some();
+        if is_first {
+            self.choice(delta.choice).has_text = true;
+        }
         let to = begin_chunk(&mut self.head, context, delta.choice);
         written.write(to, delta.text);
         self.head.end_delta(to, false);
@@ -584,6 +596,10 @@ impl Chat {
         for choice in self.choices.iter_mut() {
             let finish = choice.finish.take();
             let finish = finish.ok_or_else(|| EndingError::named("TruncatedStream"))?;
+            if choice.lacks_calls(finish.reason) {
+                lacks_word = true;
+                continue;
+            }
             let corrected = match finish.reason {
                 reason if choice.calls.has_empty_cut_call && finish::is_success(reason) => {
                     Some("length")

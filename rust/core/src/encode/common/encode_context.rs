@@ -11,7 +11,6 @@ use crate::encode::common::same_json::is_value;
 use crate::encode::common::tool_ids::ToolIdForm;
 use crate::encode::common::usage::Counts;
 use crate::encode::common::writer::Writer;
-use crate::model::event::Delta;
 use crate::model::event::Event;
 use crate::model::small_map::Set;
 use std::borrow::Cow;
@@ -43,10 +42,6 @@ const MARKS_TRUNCATED_CALLS: [&str; 2] = ["ai-sdk-parts", "ai-sdk-ui"];
 /// Targets whose calls or finish reasons cannot show that a call is invalid. In the other targets, the call itself is
 /// marked or omitted, and the response ends accordingly.
 const HIDES_INVALID_CALLS: [&str; 2] = ["anthropic", "chat"];
-
-/// Targets in which a response whose calls were all omitted ends in the same way as a response without calls. In other
-/// targets, a response whose calls were all omitted ends with an error.
-const ENDS_WITHOUT_CALLS: [&str; 3] = ["chat", "gemini", "responses"];
 
 /// What the source reported about the response as a whole.
 #[derive(Debug, Default)]
@@ -87,9 +82,6 @@ pub(crate) struct EncodeContext {
     unfinished: Set<i32>,
     /// Choices with a call that is not dispatchable, but that a client would run if the choice ended with success.
     invalid: Set<i32>,
-    /// Choices that have a call without a name, and choices that have any other content.
-    nameless: Set<i32>,
-    filled: Set<i32>,
 }
 
 impl EncodeContext {
@@ -112,14 +104,11 @@ impl EncodeContext {
             taken: Set::default(),
             unfinished: Set::default(),
             invalid: Set::default(),
-            nameless: Set::default(),
-            filled: Set::default(),
         }
     }
 
     /// Returns a replacement for a finish reason that would be wrong, or `None` for any other event. A finish reason is
-    /// wrong if it would make a client run a truncated or invalid call of the choice, or if it would report success
-    /// although the only content of the choice is a call without a name, which is not written. After a truncated call, a finish
+    /// wrong if it would make a client run a truncated or invalid call of the choice. After a truncated call, a finish
     /// reason that the parser inferred is always replaced. A reason from the source is replaced if it means success,
     /// has not passed through, and the target does not mark the call itself as truncated.
     pub(crate) fn as_written<'e>(&mut self, event: &Event<'e>) -> Option<Event<'e>> {
@@ -127,12 +116,10 @@ impl EncodeContext {
             Event::ToolCall {
                 state: "incomplete",
                 provider_executed: false,
-                name,
                 choice,
                 ..
             } => {
                 self.unfinished.insert(choice);
-                self.note_call(choice, name);
                 None
             }
             Event::Finished {
@@ -166,52 +153,15 @@ impl EncodeContext {
                     metadata,
                 })
             }
-            Event::Finished {
-                reason: "tool_calls",
-                choice,
-                metadata,
-                ..
-            } if ENDS_WITHOUT_CALLS.contains(&self.target)
-                && self.nameless.contains(&choice)
-                && !self.filled.contains(&choice) =>
-            {
-                Some(Event::Finished {
-                    reason: "error",
-                    raw_reason: None,
-                    choice,
-                    metadata,
-                })
-            }
-            Event::TextDone { text, choice, .. }
-            | Event::ReasoningDone { text, choice, .. }
-            | Event::RefusalDone(Delta { text, choice, .. })
-                if !text.is_empty() =>
-            {
-                self.filled.insert(choice);
-                None
-            }
-            Event::ToolCall { choice, name, .. } => {
+            Event::ToolCall { choice, .. } => {
                 let is_hidden = HIDES_INVALID_CALLS.contains(&self.target) && !self.passed.own;
                 if is_hidden && Call::of(event).is_some_and(|call| call.could_be_run()) {
                     self.invalid.insert(choice);
                 }
-                self.note_call(choice, name);
-                None
-            }
-            Event::Source { choice, .. } | Event::File { choice, .. } => {
-                self.filled.insert(choice);
                 None
             }
             _ => None,
         }
-    }
-
-    fn note_call(&mut self, choice: i32, name: &str) {
-        let calls = match name.is_empty() {
-            true => &mut self.nameless,
-            false => &mut self.filled,
-        };
-        calls.insert(choice);
     }
 
     /// Records the id, model, creation time, and token counts that an event reports. Records a loss for an unknown

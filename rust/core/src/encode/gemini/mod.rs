@@ -90,6 +90,10 @@ struct Candidate {
     raw: Option<String>,
     /// True if the candidate has an invalid call, which was not written.
     malformed: bool,
+    /// True if a call was omitted because it has no name.
+    has_nameless: bool,
+    /// True if a part was written.
+    has_part: bool,
     /// Length of the written text in bytes, without thoughts and refusals.
     length: usize,
     /// The text of the ended parts. The text is stored only for Chat, which counts positions from the beginning of the
@@ -105,6 +109,8 @@ impl Candidate {
             reason: None,
             raw: None,
             malformed: false,
+            has_nameless: false,
+            has_part: false,
             length: 0,
             message: IndexedText::default(),
             grounding: Grounding::default(),
@@ -300,7 +306,7 @@ impl Gemini {
     }
 
     fn end_chunk(&mut self, context: &mut EncodeContext, choice: i32) {
-        self.candidate(choice);
+        self.candidate(choice).has_part = true;
         context.writer.raw("],\"role\":\"model\"},\"index\":");
         context.writer.number(i64::from(choice)).raw("}]");
         self.end_of_all(context);
@@ -464,6 +470,8 @@ impl Gemini {
         if written {
             context.losses.note("invalid_call");
             candidate.malformed = true;
+        } else {
+            candidate.has_nameless |= call.is_nameless() && !call.provider_executed;
         }
         context.losses.metadata_of(event);
     }
@@ -507,6 +515,10 @@ impl Gemini {
             match finish::word(NAME, reason) {
                 Some(_) if malformed => {
                     words.push((candidate.index, "MALFORMED_FUNCTION_CALL".to_owned()));
+                }
+                // If none of the candidate's calls could be written, the candidate is not a success.
+                _ if reason == "tool_calls" && candidate.has_nameless && !candidate.has_part => {
+                    lacks_word = true;
                 }
                 word => match candidate.raw.take().or(word.map(str::to_owned)) {
                     Some(word) => words.push((candidate.index, word)),

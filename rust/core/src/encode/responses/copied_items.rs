@@ -31,6 +31,20 @@ pub(crate) struct Copied {
     pub(crate) is_done: bool,
 }
 
+impl Copied {
+    /// Returns the item as the response lists it, with the status `incomplete` if it has not ended.
+    fn final_json(&self) -> Option<String> {
+        let json = self.json.as_ref()?;
+        let mut to = Writer::default();
+        if self.is_done {
+            spliced(&mut to, json);
+        } else {
+            with_status(&mut to, json, "\"incomplete\"");
+        }
+        Some(to.into_text())
+    }
+}
+
 /// The items of one response that are written as they were sent.
 #[derive(Debug, Default)]
 pub(crate) struct CopiedItems {
@@ -53,17 +67,22 @@ impl CopiedItems {
     /// `incomplete`.
     pub(crate) fn each(&self, mut give: impl FnMut(i64, String)) {
         for item in &self.all {
-            let Some(json) = &item.json else {
-                continue;
-            };
-            let mut to = Writer::default();
-            if item.is_done {
-                spliced(&mut to, json);
-            } else {
-                with_status(&mut to, json, "\"incomplete\"");
+            if let Some(json) = item.final_json() {
+                give(item.index, json);
             }
-            give(item.index, to.into_text());
         }
+    }
+
+    /// Returns the index and the JSON of each stored item that has not ended and has no status.
+    pub(crate) fn open_without_status(&self) -> Vec<(i64, String)> {
+        let open = self.all.iter().filter(|item| !item.is_done);
+        let open = open.filter(|item| {
+            item.json
+                .as_deref()
+                .is_some_and(|json| status(json).is_none())
+        });
+        open.filter_map(|item| Some((item.index, item.final_json()?)))
+            .collect()
     }
 
     /// Returns true if an item is missing in the output because it exceeded the limit.
@@ -121,13 +140,18 @@ pub(crate) fn write_members(
 }
 
 /// Writes an item as it was sent, with another status if it has a status.
-pub(crate) fn with_status(to: &mut Writer, item: &str, status: &str) {
+pub(crate) fn with_status(to: &mut Writer, item: &str, word: &str) {
     let Some(item) = object(item) else {
         return;
     };
     let has_status = item.get("status").and_then(string).is_some();
-    let change = has_status.then_some(("status", Change::Replace(status)));
+    let change = has_status.then_some(("status", Change::Replace(word)));
     write_members(to, &item, None, change.as_slice());
+}
+
+/// Returns the status of an item, or `None` if it has none.
+pub(crate) fn status(item: &str) -> Option<String> {
+    object(item)?.string("status").map(Cow::into_owned)
 }
 
 /// Returns an item as it was sent, with the id that clients know.

@@ -8,6 +8,7 @@ use crate::encode::common::extra_members::size;
 use crate::json::Kind;
 use crate::json::Raw;
 use crate::json::members::Object;
+use crate::json::members::is_string;
 use crate::json::members::items;
 use crate::json::members::string;
 use crate::model::delta::Channel;
@@ -146,11 +147,17 @@ pub(crate) struct ItemMembers {
     pub(crate) item: ExtraMembers,
     pub(crate) content: SentParts,
     pub(crate) summary: SentParts,
+    /// True if the item has the status `incomplete`.
+    pub(crate) is_incomplete: bool,
+    /// True if the item is a message with an empty content list.
+    pub(crate) has_no_content: bool,
 }
 
 impl ItemMembers {
     pub(crate) fn is_empty(&self) -> bool {
-        self.item.is_empty() && self.content.is_empty() && self.summary.is_empty()
+        let has_parts = !(self.content.is_empty() && self.summary.is_empty());
+        let has_facts = self.is_incomplete || self.has_no_content;
+        self.item.is_empty() && !has_parts && !has_facts
     }
 
     /// Returns the members of an item of type `kind`. Members beyond the limit are dropped, and a loss is recorded.
@@ -172,6 +179,8 @@ impl ItemMembers {
             item: others(&whole, known),
             content: SentParts::of(&whole, "content", kind == "reasoning"),
             summary: SentParts::of(&whole, "summary", true),
+            is_incomplete: is_string(whole.get("status"), "incomplete"),
+            has_no_content: kind == "message" && whole.get("content").is_some_and(is_empty_list),
         };
         if matches!(kind, "function_call" | "custom_tool_call") {
             drop_other_arguments(&mut members.item, &whole, kind);
@@ -185,7 +194,11 @@ impl ItemMembers {
         let sizes = members.content.size() + members.summary.size();
         if !context.passed.keeps(size(&members.item) + sizes) {
             context.losses.note("metadata");
-            return ItemMembers::default();
+            return ItemMembers {
+                is_incomplete: members.is_incomplete,
+                has_no_content: members.has_no_content,
+                ..ItemMembers::default()
+            };
         }
         members
     }
@@ -193,6 +206,10 @@ impl ItemMembers {
     pub(crate) fn has(&self, name: &str) -> bool {
         self.item.iter().any(|(known, _)| known == name)
     }
+}
+
+fn is_empty_list(raw: Raw<'_>) -> bool {
+    raw.kind == Kind::Array && items(raw).is_empty()
 }
 
 /// Removes members that contain the arguments of a call whose own member contains none, because the encoder writes them

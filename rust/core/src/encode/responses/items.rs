@@ -192,6 +192,11 @@ pub(crate) struct Items {
 }
 
 impl Items {
+    /// Returns true if no item has been written.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.taken.is_empty()
+    }
+
     pub(crate) fn get_mut(&mut self, position: usize) -> Option<&mut ItemContent> {
         self.parts.get_mut(position)
     }
@@ -383,7 +388,13 @@ impl Items {
         self.hosted.finished.push((index, item));
     }
 
-    fn hosted_item(&mut self, context: &mut EncodeContext, kind: &str, index: i64, item: &str) {
+    pub(crate) fn hosted_item(
+        &mut self,
+        context: &mut EncodeContext,
+        kind: &str,
+        index: i64,
+        item: &str,
+    ) {
         let to = self.frame(context, kind).raw(",\"output_index\":");
         to.number(index).raw(",\"item\":").raw(item).raw("}").end();
     }
@@ -671,6 +682,7 @@ impl Items {
         self.end_searches(context, None);
         self.end_idle_items(context, None, false);
         self.end_resumed(context);
+        self.end_copies(context);
     }
 }
 

@@ -61,6 +61,15 @@ enum Content {
     Copied,
 }
 
+/// The finish reason of the response.
+#[derive(Debug)]
+struct Finish {
+    /// True if the response ended so that the client runs its calls.
+    is_for_calls: bool,
+    /// The finish word, or the error if there is no finish word.
+    word: Result<String, EndingError>,
+}
+
 /// Writes one response. If there are several choices, only the first is written.
 #[derive(Debug, Default)]
 pub(crate) struct Responses {
@@ -87,10 +96,11 @@ pub(crate) struct Responses {
     copied_parts: Set<u32>,
     /// The only choice that is written, which is the choice of the first event that belongs to any choice.
     choice: Option<i32>,
-    /// The finish word, or the error if there is no finish word.
-    finish: Option<Result<String, EndingError>>,
+    finish: Option<Finish>,
     /// True if a complete call was written.
     called: bool,
+    /// True if a call was omitted because it has no name.
+    has_nameless_call: bool,
     /// Part numbers of incomplete or invalid calls, each with the reason that the response reports for it.
     left: Vec<(u32, &'static str)>,
 }
@@ -244,7 +254,10 @@ impl Encoder for Responses {
                     context.finish_word(NAME, reason, raw_reason)
                 };
                 let word = word.map(str::to_owned);
-                self.finish = Some(word.ok_or_else(|| EndingError::named("finish")));
+                self.finish = Some(Finish {
+                    is_for_calls: reason == "tool_calls",
+                    word: word.ok_or_else(|| EndingError::named("finish")),
+                });
             }
             _ => {}
         }
@@ -311,7 +324,11 @@ impl Encoder for Responses {
         }
         let word = match (ending_error, self.finish.take()) {
             (Some(ending_error), _) => Err(ending_error),
-            (None, Some(word)) => word,
+            // If none of the calls could be written, the response is not a success.
+            (None, Some(finish)) if finish.is_for_calls && self.lacks_calls() => {
+                Err(EndingError::named("finish"))
+            }
+            (None, Some(finish)) => finish.word,
             (None, None) => Err(EndingError::named("TruncatedStream")),
         };
         // Clients that look at the calls (AI SDK) would treat `response.incomplete` as `tool-calls`, run the calls and
@@ -412,6 +429,11 @@ impl Responses {
         if !context.passed.unopened {
             self.write_response_event(context, "response.in_progress", &Outcome::InProgress);
         }
+    }
+
+    /// Returns true if a call was omitted because it has no name, and the response has no item.
+    fn lacks_calls(&self) -> bool {
+        self.has_nameless_call && self.items.is_empty()
     }
 
     /// Returns the reason of the last incomplete call as the reason why the response is incomplete, or `None`. Calls
@@ -725,6 +747,7 @@ impl Responses {
             };
         }
         if call.is_nameless() {
+            self.has_nameless_call = true;
             return context.losses.note("nameless_call");
         }
         let body = Body::call(call.custom, call.call_id, call.name);

@@ -16,6 +16,7 @@ use crate::encode::responses::copied_items::Change;
 use crate::encode::responses::copied_items::Copied;
 use crate::encode::responses::copied_items::Name;
 use crate::encode::responses::copied_items::object;
+use crate::encode::responses::copied_items::status;
 use crate::encode::responses::copied_items::with_id;
 use crate::encode::responses::copied_items::with_status;
 use crate::encode::responses::copied_items::write_members;
@@ -57,6 +58,11 @@ impl Items {
         };
         let known = self.copied.by_name.get(&name).copied();
         let known = known.or_else(|| self.open_copy(sent));
+        let is_open = known.and_then(|position| self.copied.all.get(position));
+        let is_open = is_open.is_none_or(|item| !item.is_done && sent.place != ItemPlace::Added);
+        if is_open {
+            self.end_idle_items(context, None, true); // an event of the item follows
+        }
         let position = known.unwrap_or_else(|| self.add_copy(context, sent, id.as_deref()));
         if !self.copied.by_name.contains_key(&name) {
             self.copied.by_name.insert(name, position);
@@ -96,13 +102,24 @@ impl Items {
             ItemPlace::Done if !is_over => {
                 copy(context, sent.payload, "response.output_item.done", changes);
             }
-            ItemPlace::Output if !is_over => {
+            ItemPlace::Output
+                if !is_over
+                    && (known.is_none() || status(&json).as_deref() != Some("incomplete")) =>
+            {
                 let to = self.frame(context, "response.output_item.done");
                 to.raw(",\"output_index\":").number(index).raw(",\"item\":");
                 spliced(to, &json);
                 to.raw("}").end();
             }
             ItemPlace::Added | ItemPlace::Done | ItemPlace::Output => {}
+        }
+    }
+
+    /// Writes the events that end the items without a status that the source announced and did not end. An item with a
+    /// status is listed as incomplete, and no event ends it, because clients may run a call when an event ends it.
+    pub(crate) fn end_copies(&mut self, context: &mut EncodeContext) {
+        for (index, item) in self.copied.open_without_status() {
+            self.hosted_item(context, "response.output_item.done", index, &item);
         }
     }
 
@@ -123,7 +140,6 @@ impl Items {
         sent: &SentItem<'_>,
         id: Option<&str>,
     ) -> usize {
-        self.end_idle_items(context, None, true);
         let index = self.take_index(context, context.passed.index);
         let id = id.map_or_else(|| context.mint.make("item"), str::to_owned);
         self.copied.all.push(Copied {
@@ -175,32 +191,50 @@ impl Items {
     }
 
     /// Returns the id and the index of the item that an event addresses, by its id or, if no item has that id, by its
-    /// index. Returns `None` if there is no such item, or if clients expect an item of another type.
+    /// index. If several items have the id, the index decides. Returns `None` if there is no such item, or if clients
+    /// expect an item of another type.
     fn addressed(
         &mut self,
         context: &mut EncodeContext,
         name: &str,
         (id, index): (Option<Raw<'_>>, Option<Raw<'_>>),
     ) -> Option<(Option<String>, i64)> {
-        let by_id = id
-            .and_then(string)
-            .and_then(|id| self.known.by_id.get(id.as_ref()));
+        let id = id.and_then(string);
+        let by_id = id.as_ref().and_then(|id| self.known.by_id.get(id.as_ref()));
         let index = index.and_then(integer);
-        let by_index = || self.known.by_index.get(&index?);
-        let position = match by_id.or_else(by_index)?.clone() {
+        let at_index = index.and_then(|index| self.known.by_index.get(&index));
+        let is_meant = |item: &&KnownItem| {
+            let (own, kind) = self.id_and_kind(item).unzip();
+            own.flatten() == id.as_deref() && kind.is_some_and(|kind| is_expected(name, kind))
+        };
+        let known = at_index.filter(is_meant).or(by_id).or(at_index)?.clone();
+        if !is_expected(name, self.id_and_kind(&known)?.1) {
+            return None;
+        }
+        let position = match known {
             KnownItem::Copied(position) => {
                 let item = self.copied.all.get(position)?;
-                let is_expected = is_expected(name, &item.kind);
-                return is_expected.then(|| (Some(item.id.clone()), item.index));
+                return Some((Some(item.id.clone()), item.index));
             }
             KnownItem::Written(position) => position,
-            KnownItem::Announced(item) if is_expected(name, item.kind.word()) => {
-                self.open_announced(context, &item)
-            }
-            KnownItem::Announced(_) => return None,
+            KnownItem::Announced(item) => self.open_announced(context, &item),
         };
         let item = self.all.get(position)?;
-        is_expected(name, item.body.kind()).then(|| (item.id.clone(), item.index))
+        Some((item.id.clone(), item.index))
+    }
+
+    fn id_and_kind<'i>(&'i self, item: &'i KnownItem) -> Option<(Option<&'i str>, &'i str)> {
+        Some(match item {
+            KnownItem::Copied(position) => {
+                let item = self.copied.all.get(*position)?;
+                (Some(item.id.as_str()), item.kind.as_str())
+            }
+            KnownItem::Written(position) => {
+                let item = self.all.get(*position)?;
+                (item.id.as_deref(), item.body.kind())
+            }
+            KnownItem::Announced(item) => (item.id.as_deref(), item.kind.word()),
+        })
     }
 
     /// Opens an item without a part, because an event addresses it.

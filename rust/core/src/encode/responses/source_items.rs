@@ -267,8 +267,10 @@ impl Items {
         };
         let item = self.known_item(&key, &sent).or_else(|| {
             let members = self.unopened.get(&key)?;
-            let has_others = !members.content.others.is_empty();
-            has_others.then(|| {
+            let has_address = sent.at.is_some() || sent.id.is_some();
+            let is_empty = ends && members.has_no_content && has_address;
+            let is_opened = is_empty || !members.content.others.is_empty();
+            is_opened.then(|| {
                 let address = (sent.at, sent.id.as_deref());
                 self.own_item(context, &sent.kind.body(), address, index)
             })
@@ -598,12 +600,16 @@ impl Items {
                 mark = ",";
             }
         };
-        let status = item.status.word();
+        let status = match item.status {
+            Status::Completed if item.members.is_incomplete => Status::Incomplete,
+            status => status,
+        };
+        let status_word = status.word();
         match &item.body {
             Body::Text(..) | Body::Refusal => {
                 to.raw("{\"type\":\"message\",\"id\":")
                     .text_or_null(item.id.as_deref());
-                to.raw(",\"status\":").string(status);
+                to.raw(",\"status\":").string(status_word);
                 to.raw(",\"role\":\"assistant\",\"content\":[");
                 list(to, &others, |_| true);
                 to.raw("]");
@@ -621,8 +627,8 @@ impl Items {
                 if let Some(encrypted) = &item.encrypted {
                     to.raw(",\"encrypted_content\":").string(encrypted);
                 }
-                if item.status == Status::Incomplete || item.members.has("status") {
-                    to.raw(",\"status\":").string(status);
+                if status == Status::Incomplete || item.members.has("status") {
+                    to.raw(",\"status\":").string(status_word);
                 }
             }
             Body::Call {
@@ -643,7 +649,7 @@ impl Items {
                 if let Some(part) = parts.first() {
                     to.raw(&part.text);
                 }
-                to.raw("\",\"status\":").string(status);
+                to.raw("\",\"status\":").string(item.status.word());
             }
         }
         let mut written = vec!["status"];

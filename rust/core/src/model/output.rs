@@ -7,7 +7,6 @@ use crate::model::config::Config;
 use crate::model::event::DeltaKind;
 use crate::model::event::Deltas;
 use crate::model::event::Event;
-use crate::model::event::Parts;
 use crate::model::event::Sink;
 use crate::model::event::WireFact;
 use crate::model::fault::Fault;
@@ -99,9 +98,11 @@ pub trait EventFilter {
     /// event through `out`.
     fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>);
 
-    /// Reads several consecutive deltas, and returns how they are emitted. Their texts are the first of those that
-    /// `passes` received last and accepted.
-    fn read_row(&mut self, deltas: &Deltas<'_>) -> Row<'_>;
+    /// Reads several consecutive deltas that `passes` accepted. Returns how many of these deltas can be emitted, all of
+    /// them unchanged. The filter holds the others back.
+    ///
+    /// Returns `None` if the deltas were not read. Each of them must then be filtered individually.
+    fn read_row(&mut self, deltas: &Deltas<'_>) -> Option<usize>;
 
     /// Returns how many of the next pieces of text can be read in one call to `read_row`. `ends` contains the offset in
     /// `texts` at which each piece ends.
@@ -109,16 +110,6 @@ pub trait EventFilter {
 
     /// Returns true if consecutive pieces of text should be combined into one call to `emit_all`.
     fn takes_rows(&self) -> bool;
-}
-
-/// How deltas that `EventFilter::read_row` has received are emitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Row<'f> {
-    Unchanged,
-    /// The texts of one part, divided at these offsets. Text after the last offset is held back.
-    Divided(u32, &'f [usize]),
-    /// The row was not read. Each delta is filtered individually.
-    Single,
 }
 
 /// Receives events and diagnostics during one read.
@@ -179,16 +170,15 @@ impl<'a> Output<'a> {
 
     /// Emits several consecutive deltas that `passes` accepted.
     pub fn emit_all(&mut self, deltas: &Deltas<'_>) {
-        let filter = self.filter.as_mut();
-        match filter.map_or(Row::Unchanged, |filter| filter.read_row(deltas)) {
-            Row::Unchanged => self.sink.deltas(deltas),
-            Row::Divided(_, []) => {}
-            Row::Divided(part, ends) => self.sink.deltas(&Deltas {
-                parts: Parts::One(part),
-                ends,
-                ..*deltas
-            }),
-            Row::Single => deltas.each(|event| self.emit(event)),
+        let count = match self.filter.as_mut() {
+            Some(filter) => filter.read_row(deltas),
+            None => Some(deltas.ends.len()),
+        };
+        match count {
+            Some(0) => {}
+            Some(count) if count == deltas.ends.len() => self.sink.deltas(deltas),
+            Some(count) => self.sink.deltas(&deltas.first(count)),
+            None => deltas.each(|event| self.emit(event)),
         }
     }
 

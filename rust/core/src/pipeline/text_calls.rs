@@ -17,7 +17,6 @@ use crate::model::event::WireFact;
 use crate::model::limits::as_len;
 use crate::model::output::EventFilter;
 use crate::model::output::Output;
-use crate::model::output::Row;
 use crate::model::small_map::List;
 use crate::model::small_map::Numbered;
 use crate::model::spec::Code;
@@ -93,16 +92,6 @@ pub(crate) struct TextCalls {
     singles: usize,
     /// Position in `choices` of the choice whose text was read last.
     last: usize,
-    row: RowOfPieces,
-}
-
-/// The pieces that are processed together.
-#[derive(Debug, Default)]
-struct RowOfPieces {
-    /// Positions of the pieces that may end with the beginning of a marker.
-    examined: Vec<usize>,
-    /// Offset in the row's text at which each delta ends.
-    divided: Vec<usize>,
 }
 
 /// Whether the next piece of text can be emitted unchanged.
@@ -231,7 +220,6 @@ impl TextCalls {
             choices: List::default(),
             singles: 0,
             last: 0,
-            row: RowOfPieces::default(),
         })
     }
 
@@ -379,6 +367,11 @@ impl TextCalls {
             return;
         }
         if is_free && !delta.text.chars().all(is_blank) && choice.start_only(out, delta.part) {
+            out.emit(event);
+            return;
+        }
+        if is_free && choice.holds_only_text(delta.part) {
+            choice.release(out, usize::MAX);
             out.emit(event);
             return;
         }
@@ -778,6 +771,15 @@ impl Choice {
         }
     }
 
+    /// Returns true if nothing is held back except text of one part, none of which belongs to a block.
+    fn holds_only_text(&self, number: u32) -> bool {
+        let mut parts = self.parts.iter();
+        let is_text = |part: &Part| {
+            part.part == number && part.opened.is_none() && part.done.is_none()
+        };
+        self.scanner.pending.is_empty() && parts.len() == 1 && parts.all(is_text)
+    }
+
     /// If nothing else is held back, emits the start event of a part, and returns true.
     fn start_only(&mut self, out: &mut Output<'_>, number: u32) -> bool {
         let is_only = self.parts.len() == 1;
@@ -815,12 +817,8 @@ impl Choice {
     /// If no marker can begin in the next piece of a part, accepts the piece and returns true.
     fn takes(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
         let is_next = matches!(self.text_position, TextPosition::InLine(it) | TextPosition::LineStart(it) if it == part);
-        let is_plain = || {
-            let mut examined = Vec::new();
-            self.unmarked_pieces(text, &[text.len()], settings, &mut examined) == 1
-                && examined.is_empty()
-        };
-        let takes = is_next && (self.is_unmarked(text, settings) || is_plain());
+        let may_begin = |text: &[u8]| settings.may_begin(text);
+        let takes = is_next && self.first_marker(text, settings, may_begin).is_none();
         if takes {
             self.take_plain(part, text, settings);
         }
@@ -842,90 +840,39 @@ impl Choice {
         self.may_go_on_with(text, settings) && !settings.marks.is_in(text.as_bytes())
     }
 
-    /// Returns how many of the next pieces of a part come before the first marker. Adds to `examined` the positions of
-    /// the pieces that may end with the beginning of a marker.
-    fn unmarked_pieces(
+    /// Returns the offset of the first position at which a marker can begin and `begins` returns true for the text from
+    /// there on. If text is held back, this is the start of the text.
+    fn first_marker(
         &self,
         text: &str,
-        ends: &[usize],
         settings: &Settings,
-        examined: &mut Vec<usize>,
-    ) -> usize {
+        begins: impl Fn(&[u8]) -> bool,
+    ) -> Option<usize> {
         let is_at_line_start = match self.text_position {
-            TextPosition::None | TextPosition::Opened(_) => return 0,
+            TextPosition::None | TextPosition::Opened(_) => return Some(0),
             TextPosition::LineStart(_) => true,
             TextPosition::InLine(_) => false,
         };
         self.scanner
-            .unmarked_pieces(text, ends, is_at_line_start, settings, examined)
+            .first_marker(text.as_bytes(), is_at_line_start, settings, begins)
     }
 
-    /// Scans pieces of a part that contain no marker.
-    ///
-    /// `row.examined` contains the positions of the pieces that may end with the beginning of a marker. Each of these
-    /// pieces is scanned individually, because its end determines what is held back. Sets `row.divided` to the offset
-    /// at which each delta ends that can be emitted, and returns the length of the text that can be emitted.
-    fn read_row(
-        &mut self,
-        part: u32,
-        text: &str,
-        ends: &[usize],
-        context: &Context<'_>,
-        row: &mut RowOfPieces,
-    ) -> usize {
-        let settings = context.settings;
-        let before = self.scanner.length();
-        row.divided.clear();
-        let mut examined = row.examined.iter().copied().peekable();
-        let (mut next, mut start) = (0, 0);
-        // The number of pieces that can be emitted as a whole, and the length of the text that can be emitted.
-        let (mut whole, mut free) = (0, 0);
-        while let Some(end) = ends.get(next) {
-            while examined.next_if(|position| *position < next).is_some() {}
-            let is_held = self.text_position == TextPosition::None;
-            let plain = examined
-                .peek()
-                .copied()
-                .unwrap_or(ends.len())
-                .min(ends.len());
-            if plain > next && !is_held {
-                let end = plain.checked_sub(1).and_then(|last| ends.get(last));
-                let end = end.copied().unwrap_or_default();
-                self.take_plain(part, text.get(start..end).unwrap_or_default(), settings);
-                (start, next, free) = (end, plain, end);
-            } else {
-                self.scanner.push(text.get(start..*end).unwrap_or_default());
-                free = self.scanner.advance(context, false).saturating_sub(before);
-                self.record_text_position(part, settings);
-                (start, next) = (*end, next + 1);
-            }
-            while let Some(end) = ends.get(whole).filter(|end| **end <= free) {
-                row.divided.push(*end);
-                whole += 1;
-            }
-            if row.divided.last().copied().unwrap_or_default() < free {
-                row.divided.push(free);
-            }
-        }
-        free
-    }
-
-    /// Holds back the end of a row. `free`: the length of the text that is not held back.
-    fn hold_end(&mut self, part: u32, deltas: &Deltas<'_>, free: usize) {
-        let length = deltas.ends.last().copied().unwrap_or_default();
-        let before = self.scanner.length() - length;
+    /// Holds back the last deltas of a row. `free`: the length of the text that is not held back. Returns the number of
+    /// the other deltas.
+    fn hold_end(&mut self, part: u32, deltas: &Deltas<'_>, free: usize) -> usize {
         let channel = match deltas.kind {
             DeltaKind::Reasoning => Channel::Reasoning,
             _ => Channel::Text,
         };
-        let mut held = Part::new(part, channel, before + free);
-        let mut start = free;
-        for end in deltas.ends.iter().filter(|end| **end > free) {
-            let text = deltas.texts.get(start..*end).unwrap_or_default();
+        let count = deltas.ends.partition_point(|end| *end <= free);
+        let start = deltas.first(count).texts.len();
+        let before = self.scanner.length() - deltas.texts.len();
+        let mut held = Part::new(part, channel, before + start);
+        for text in deltas.texts().skip(count) {
             held.hold(text, None);
-            start = *end;
         }
         self.parts.push_back(held);
+        count
     }
 
     /// Accepts a piece in which no marker can begin.
@@ -969,7 +916,10 @@ impl Choice {
                 }
             }
             let has_block = pending.is_some_and(|(number, _)| number == part.part);
-            let end = end.min(part.length);
+            let mut end = end.min(part.length);
+            if is_current && pending.is_none() && self.scanner.is_in_text() {
+                end = part.start_of_piece(end);
+            }
             let leaves = part.done.is_some() && end == part.length && !has_block;
             if part.opened.is_some() && !leaves && part.is_blank_to(end) {
                 return;
@@ -1038,6 +988,13 @@ impl Part {
             metadata: metadata.map(str::to_owned),
         });
         self.length += text.len();
+    }
+
+    /// Returns the start of the held piece that an offset divides, or the offset if it divides no piece.
+    fn start_of_piece(&self, offset: usize) -> usize {
+        let mut pieces = self.pieces.iter();
+        let divided = pieces.find(|piece| offset < piece.start + piece.text.len());
+        divided.map_or(offset, |piece| piece.start.max(self.released))
     }
 
     fn is_blank_to(&self, end: usize) -> bool {
@@ -1322,77 +1279,71 @@ impl EventFilter for TextCalls {
         self.take(out, event);
     }
 
-    fn read_row(&mut self, deltas: &Deltas<'_>) -> Row<'_> {
+    fn read_row(&mut self, deltas: &Deltas<'_>) -> Option<usize> {
         if deltas.kind == DeltaKind::Refusal {
             self.note_refusal(deltas.choice, deltas.texts);
         }
+        let count = deltas.ends.len();
         if !self.reads(deltas.kind) {
-            return Row::Unchanged;
+            return Some(count);
         }
-        let choice = read_last(&mut self.choices, &mut self.last, deltas.choice);
-        let Some(choice) = choice else {
-            return Row::Single;
-        };
+        let choice = read_last(&mut self.choices, &mut self.last, deltas.choice)?;
         let (TextPosition::InLine(part) | TextPosition::LineStart(part)) = choice.text_position
         else {
-            return Row::Single;
+            return None;
         };
         let is_one = match deltas.parts {
             Parts::One(one) => one == part,
             Parts::Each(each) => each.iter().all(|one| *one == part),
         };
         if !is_one {
-            return Row::Single;
+            return None;
         }
-        let length = deltas.ends.last().copied().unwrap_or_default();
-        let text = deltas.texts.get(..length).unwrap_or_default();
-        if self.row.examined.is_empty() {
+        let text = deltas.texts;
+        let Some(end) = self.settings.beginning_at_end(text) else {
             choice.take_plain(part, text, &self.settings);
-            return Row::Unchanged;
-        }
+            return Some(count);
+        };
         let context = Context {
             settings: &self.settings,
             tools: &self.tools,
             max_calls: self.max_calls,
             max_bytes: self.max_bytes,
         };
-        let free = choice.read_row(part, text, deltas.ends, &context, &mut self.row);
-        if self.settings.mode != Mode::Promote || *self.row.divided == *deltas.ends {
-            return Row::Unchanged;
+        let before = choice.scanner.push_from(text, end);
+        let free = choice.scanner.advance(&context, false) - before;
+        choice.record_text_position(part, context.settings);
+        if free == text.len() || self.settings.mode == Mode::Report {
+            return Some(count);
         }
-        if free < length {
-            choice.hold_end(part, deltas, free);
-            self.singles = BRIEFLY;
-        }
-        Row::Divided(part, &self.row.divided)
+        self.singles = BRIEFLY;
+        Some(choice.hold_end(part, deltas, free))
     }
 
     fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str, ends: &[usize]) -> usize {
         if !self.reads(kind) {
             return ends.len();
         }
-        let examined = &mut self.row.examined;
-        examined.clear();
         let choice = read_last(&mut self.choices, &mut self.last, choice);
-        let is_unmarked = |choice: &&mut Choice| choice.is_unmarked(texts, &self.settings);
-        if choice.as_ref().is_some_and(is_unmarked) {
-            return ends.len();
-        }
         let Some(choice) = choice else {
             self.singles = BRIEFLY;
             return 0;
         };
-        let count = choice.unmarked_pieces(texts, ends, &self.settings, examined);
-        if count < ends.len() {
-            let is_brief = match choice.text_position {
-                TextPosition::Opened(_) => true,
-                // The next delta usually shows that no marker begins.
-                TextPosition::None => choice.scanner.is_in_text(),
-                TextPosition::LineStart(_) | TextPosition::InLine(_) => false,
-            };
-            self.singles = if is_brief { BRIEFLY } else { SINGLES };
+        let settings = &*self.settings;
+        if choice.is_unmarked(texts, settings) {
+            return ends.len();
         }
-        count
+        let begins_marker = |text: &[u8]| settings.begins_marker(text);
+        let Some(first) = choice.first_marker(texts, settings, begins_marker) else {
+            return ends.len();
+        };
+        self.singles = match choice.text_position {
+            TextPosition::Opened(_) => BRIEFLY,
+            // The next delta usually shows that no marker begins.
+            TextPosition::None if choice.scanner.is_in_text() => BRIEFLY,
+            TextPosition::None | TextPosition::LineStart(_) | TextPosition::InLine(_) => SINGLES,
+        };
+        ends.partition_point(|end| *end <= first)
     }
 
     fn takes_rows(&self) -> bool {

@@ -92,28 +92,28 @@ impl MarkerTree {
     }
 
     pub fn read(&self, text: impl IntoIterator<Item = u8>) -> Beginning {
-        let (_, beginning) = self.walk(text);
-        beginning
-    }
-
-    /// Returns the number of bytes with which a marker also begins, up to the end of the shortest marker, and how the
-    /// text begins.
-    pub fn walk(&self, text: impl IntoIterator<Item = u8>) -> (usize, Beginning) {
-        let mut length = 0;
         let Some(mut node) = self.nodes.first() else {
-            return (length, Beginning::Other);
+            return Beginning::Other;
         };
         for byte in text {
             let Some(next) = node.after(byte).and_then(|next| self.nodes.get(next)) else {
-                return (length, Beginning::Other);
+                return Beginning::Other;
             };
-            length += 1;
             if next.is_marker {
-                return (length, Beginning::Marker);
+                return Beginning::Marker;
             }
             node = next;
         }
-        (length, Beginning::Prefix(node.below))
+        Beginning::Prefix(node.below)
+    }
+
+    /// Returns the kinds of the markers that begin with the text and are longer, or `None` if there are no such markers.
+    pub fn continuations(&self, text: &[u8]) -> Option<Kinds> {
+        let mut node = self.nodes.first()?;
+        for byte in text {
+            node = self.nodes.get(node.after(*byte)?)?;
+        }
+        (!node.next.is_empty()).then_some(node.below)
     }
 }
 
@@ -146,7 +146,21 @@ mod tests {
         assert_eq!(read("<calls> x"), Beginning::Marker);
         assert_eq!(read("<cart>"), Beginning::Other);
         assert_eq!(read("x"), Beginning::Other);
-        assert_eq!(tree.walk("<cart>".bytes()), (3, Beginning::Other));
-        assert_eq!(tree.walk("<calls>".bytes()), (7, Beginning::Marker));
+    }
+
+    #[test]
+    fn a_marker_may_continue_another_marker() {
+        let token = Kinds {
+            token: true,
+            ..Kinds::default()
+        };
+        let mut tree = MarkerTree::default();
+        tree.insert("[CALLS]".bytes(), token);
+        tree.insert("[CALLS] [".bytes(), token);
+        let continuations = |text: &str| tree.continuations(text.as_bytes());
+        assert_eq!(continuations("[CA"), Some(token));
+        assert_eq!(continuations("[CALLS]"), Some(token));
+        assert_eq!(continuations("[CALLS] ["), None);
+        assert_eq!(continuations("[CALLS] x"), None);
     }
 }

@@ -102,6 +102,8 @@ pub(crate) struct Settings {
     pub line_firsts: ByteSet,
     /// Last bytes of the literals that end a line or are treated as a line end.
     pub line_ends: ByteSet,
+    /// Last characters of these literals.
+    pub line_end_marks: Vec<char>,
     /// Bytes at which a marker can begin, or after which a new line can begin with a marker.
     ///
     /// Text without any of these bytes contains no marker, except possibly at its start.
@@ -182,10 +184,12 @@ impl Settings {
             })
         });
         let messages: Vec<Message> = messages.collect();
-        let mut line_ends = vec![b'\n'];
-        line_ends.extend(pairs.iter().filter_map(|[_, close]| close.bytes().last()));
-        line_ends.sort_unstable();
-        line_ends.dedup();
+        let mut line_end_marks = vec!['\n'];
+        line_end_marks.extend(pairs.iter().filter_map(|[_, close]| close.chars().next_back()));
+        line_end_marks.sort_unstable();
+        line_end_marks.dedup();
+        let last_bytes = line_end_marks.iter().map(char::to_string);
+        let line_ends: Vec<u8> = last_bytes.filter_map(|mark| mark.bytes().last()).collect();
         let lists = Lists {
             reasoning: pairs,
             messages,
@@ -230,6 +234,7 @@ impl Settings {
             starts: ByteSet::new([firsts.as_slice(), &line_firsts].concat()),
             tree,
             line_ends: ByteSet::new(line_ends),
+            line_end_marks,
             line_firsts: ByteSet::new(line_firsts),
             end_of_turn,
             next_turn,
@@ -257,10 +262,30 @@ impl Settings {
         self.tree.read(text.iter().copied()) != Beginning::Other
     }
 
+    /// Returns true if the text begins with a marker. The bare markers of markerless families do not count.
+    pub fn begins_marker(&self, text: &[u8]) -> bool {
+        self.tree.read(text.iter().copied()) == Beginning::Marker
+    }
+
+    /// Returns the offset of the end of the text that is the beginning of a marker, if there is one. The text contains no
+    /// marker.
+    pub fn beginning_at_end(&self, text: &str) -> Option<usize> {
+        let longest = self.markers.first().map_or(0, |marker| marker.text.len());
+        let start = text.len().saturating_sub(longest);
+        let end = text.as_bytes().get(start..).unwrap_or_default();
+        self.next_start(end, false).map(|at| start + at)
+    }
+
     /// Returns true if the text, which is at the start of a line, may begin with a marker that must start a line.
     pub fn may_begin_line(&self, text: &str) -> bool {
         let first = text.bytes().find(|byte| !is_indent(*byte));
         first.is_some_and(|byte| self.line_firsts.has(byte))
+    }
+
+    /// Returns true if the text is the beginning of a longer bare marker.
+    pub fn begins_bare_marker(&self, text: &str) -> bool {
+        let mut markers = self.markers.iter().filter(|marker| marker.is_bare);
+        markers.any(|marker| marker.text.len() > text.len() && marker.text.starts_with(text))
     }
 
     fn begins_bare(&self, byte: u8) -> bool {

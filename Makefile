@@ -18,12 +18,13 @@ CARGO ?= cargo
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
-# Put .venv first on PATH, and unset the variables of any active Python environment, so that tools use only .venv.
+# Put .venv first on PATH, and unset the variables of any active Python environment, so that tools use only .venv. The
+# tests start many interpreters, which must not compile the package anew each time.
 export PATH := $(BIN):$(PATH)
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
-unexport PYTHONPATH PYTHONHOME CONDA_PREFIX
+unexport PYTHONPATH PYTHONHOME CONDA_PREFIX PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## show this help
@@ -145,10 +146,13 @@ $(VENV)/conformance/%/made: tests/conformance/environments/%.txt | $(STAMPS)/ven
 	$(PY) -m pip --python $(@D)/bin/python install --quiet --no-compile --no-deps --only-binary :all: --requirement $<
 	@touch $@
 
-.PHONY: fuzz release-check reproducible audit
+.PHONY: fuzz wheels release-check reproducible audit
 fuzz: build ## fuzz the core and the Python entry points (FUZZ_SECONDS=60 per target)
 	$(PY) .ci/fuzz.py run --seconds $(or $(FUZZ_SECONDS),60)
 	$(PY) .ci/fuzz_python.py --seconds $(or $(FUZZ_SECONDS),60)
+
+wheels: build ## build the wheels from the source distribution, and try them in clean environments
+	.ci/wheels
 
 release-check: build ## check wheels, source distribution, clean environments, metadata, workflows and core crate
 	.ci/release-check
@@ -195,17 +199,22 @@ docs-generate: $(STAMPS)/docs ## update the generated pages after a change to _s
 docs-test: docs build ## run every code block of the documentation and open every page in Chromium
 	STREAMWELD_SITE=$(SITE) $(PY) -m pytest tests/docs -n auto $(PYTEST_ARGS)
 
-.PHONY: lint lint-python lint-types lint-rust
-lint: lint-python lint-types lint-rust ## run ruff, mypy, pyright, stubtest, rustfmt and clippy
+# The parts are independent, so that they can run in parallel (`make --jobs=2 lint`).
+.PHONY: lint lint-python lint-types lint-pyright lint-stubs lint-rust
+lint: lint-stubs lint-python lint-types lint-pyright lint-rust ## run ruff, mypy, pyright, stubtest, rustfmt and clippy
 
 lint-python: $(STAMPS)/lint
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
-lint-types: $(STAMPS)/lint build
+lint-types: $(STAMPS)/lint
 	$(BIN)/mypy --strict python/
+
+lint-pyright: $(STAMPS)/lint
 	$(BIN)/pyright --pythonpath $(PY) --warnings
 	PYTHONPATH=python $(BIN)/pyright --pythonpath $(PY) --verifytypes streamweld --ignoreexternal
+
+lint-stubs: $(STAMPS)/lint build
 	$(PY) -m mypy.stubtest streamweld._native --mypy-config-file pyproject.toml
 
 lint-rust: | $(STAMPS)/venv

@@ -87,9 +87,9 @@ def known() -> dict[str, list[str]]:
     openai, anthropic, gemini = (dialects[name] for name in ("responses", "anthropic", "gemini"))
     return {
         "openai: event": [*events_of(openai)],
-        "openai: item": ["message", "reasoning", *openai["call_types"], *openai["result_types"]],
+        "openai: item": ["message", "reasoning", *(name for table in _ITEM_TABLES for name in openai[table])],
         "anthropic: event": [*anthropic["events"]],
-        "anthropic: block": [*anthropic["blocks"]],
+        "anthropic: block": [*anthropic["blocks"], *anthropic["provider_items"]],
         "anthropic: delta": [*anthropic["deltas"]],
         "anthropic: stop reason": [*anthropic["finish"]],
         "google-genai: finish reason": [*gemini["finish"]],
@@ -99,6 +99,7 @@ def known() -> dict[str, list[str]]:
     }
 
 
+_ITEM_TABLES = ("call_types", "result_types", "provider_items")
 # Events that are in no table, because their forms differ so much that the decoder handles each of them in code.
 _OWN_FORM = [
     *("response.output_item.added", "response.output_item.done", "response.output_text.annotation.added"),
@@ -110,7 +111,8 @@ _OWN_FORM = [
 def events_of(openai: dict[str, Any]) -> list[str]:
     """Return the Responses events that the decoder handles."""
     tables = ("opening_events", "terminal_events", "error_events", "keepalive_events", "progress_events")
-    tables += ("text_deltas", "text_values", "argument_deltas", "argument_values", "audio_deltas", "audio_ends")
+    tables += ("text_deltas", "text_values", "argument_deltas", "argument_values", "audio_deltas")
+    tables += ("contentless_events", "result_deltas")
     return [*_OWN_FORM, *(name for table in tables for name in openai[table])]
 
 

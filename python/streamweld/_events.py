@@ -331,6 +331,21 @@ class ToolCallRetracted(_Event):
 
 
 @_event
+class ToolResultDelta(_Event):
+    """A piece of the output of a tool that the provider runs, sent while the tool runs.
+
+    `output` is the piece as sent. The `ToolResult` that follows for the part has the whole output.
+    """
+
+    type: ClassVar[Literal["tool_result_delta"]] = "tool_result_delta"
+    part: int
+    call_id: str
+    output: Any
+    choice: int = 0
+    provider_metadata: Metadata = None
+
+
+@_event
 class ToolResult(_Event):
     """The result of a tool that the provider ran."""
 
@@ -365,6 +380,23 @@ class File(_Event):
     media_type: str | None = None
     data: str | None = None
     url: str | None = None
+    choice: int = 0
+    provider_metadata: Metadata = None
+
+
+@_event
+class ProviderItem(_Event):
+    """An item or content block that only the provider reads and that a later turn has to send back unchanged, such as a
+    compaction or a list of MCP tools.
+
+    `kind` is its `type` on the wire, and `value` is the item or block as sent.
+    """
+
+    type: ClassVar[Literal["provider_item"]] = "provider_item"
+    part: int
+    kind: str
+    value: Any
+    item_id: str | None = None
     choice: int = 0
     provider_metadata: Metadata = None
 
@@ -482,9 +514,11 @@ Event: TypeAlias = (
     | ToolCall
     | ToolCallReset
     | ToolCallRetracted
+    | ToolResultDelta
     | ToolResult
     | Source
     | File
+    | ProviderItem
     | Usage
     | Finished
     | UpstreamErrorEvent

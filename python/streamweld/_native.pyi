@@ -7,6 +7,7 @@ from streamweld._events import Diagnostic as Diagnostic
 from streamweld._events import Event as _Event
 from streamweld._events import File as File
 from streamweld._events import Finished as Finished
+from streamweld._events import ProviderItem as ProviderItem
 from streamweld._events import ReasoningDelta as ReasoningDelta
 from streamweld._events import ReasoningDone as ReasoningDone
 from streamweld._events import ReasoningStarted as ReasoningStarted
@@ -24,6 +25,7 @@ from streamweld._events import ToolCallReset as ToolCallReset
 from streamweld._events import ToolCallRetracted as ToolCallRetracted
 from streamweld._events import ToolCallStarted as ToolCallStarted
 from streamweld._events import ToolResult as ToolResult
+from streamweld._events import ToolResultDelta as ToolResultDelta
 from streamweld._events import Unknown as Unknown
 from streamweld._events import UpstreamErrorEvent as UpstreamErrorEvent
 from streamweld._events import Usage as Usage
@@ -44,6 +46,7 @@ __all__ = [
     "Fold",
     "Framer",
     "Parser",
+    "ProviderItem",
     "ReasoningDelta",
     "ReasoningDone",
     "ReasoningStarted",
@@ -62,6 +65,7 @@ __all__ = [
     "ToolCallRetracted",
     "ToolCallStarted",
     "ToolResult",
+    "ToolResultDelta",
     "Unknown",
     "UpstreamErrorEvent",
     "Usage",

@@ -158,8 +158,9 @@ def schema(columns: Sequence[str] = COLUMNS) -> ArrowSchema:
 
     Returns:
         An object with `names`, `ddl` (the columns in Spark's data definition language), `version`, and
-        `__arrow_c_schema__`: `pyarrow.schema(streamweld.arrow.schema())`. `version` changes when a column changes. The
-        metadata of the schema also contains the version, as `streamweld:schema`.
+        `__arrow_c_schema__`: `pyarrow.schema(streamweld.arrow.schema())`. `version` changes when the name, type, or
+        meaning of a column changes, but not when a nullable column is added. The metadata of the schema also contains
+        the version, as `streamweld:schema`.
 
     Raises:
         UsageError: if a column does not exist, or if the native backend is not in use.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, cas
 from streamweld.events import (
     File,
     Finished,
+    ProviderItem,
     ReasoningDone,
     RefusalDone,
     ResponseStarted,
@@ -32,12 +33,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Choice", "Item", "Response", "response_of"]
 
-Item: TypeAlias = TextDone | ReasoningDone | RefusalDone | ToolCall | ToolResult | Source | File | Unknown
+Item: TypeAlias = (
+    TextDone | ReasoningDone | RefusalDone | ToolCall | ToolResult | Source | File | ProviderItem | Unknown
+)
 
 _Text: TypeAlias = TextDone | ReasoningDone | RefusalDone
-_ItemOfChoice: TypeAlias = TextDone | ReasoningDone | RefusalDone | ToolCall | ToolResult | Source | File
+_ItemOfChoice: TypeAlias = TextDone | ReasoningDone | RefusalDone | ToolCall | ToolResult | Source | File | ProviderItem
 
-_ITEMS = frozenset({TextDone, ReasoningDone, RefusalDone, ToolCall, ToolResult, Source, File})
+_ITEMS = frozenset({TextDone, ReasoningDone, RefusalDone, ToolCall, ToolResult, Source, File, ProviderItem})
 _TEXTS = frozenset({TextDone, ReasoningDone, RefusalDone})
 _SHOWN = 60  # maximum length of text in a repr
 
@@ -75,7 +78,8 @@ class Choice:
         Calls are in the order of their indexes if every call has exactly one index and no two calls share one, and in
         order of first appearance otherwise.
 
-        An `Unknown` is an item that streamweld does not model but that a later turn must send back.
+        A `ProviderItem` is an item that only the provider reads, and an `Unknown` is an item that streamweld does not
+        model. A later turn must send both back.
         """
         return self._items
 

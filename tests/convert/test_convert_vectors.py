@@ -13,7 +13,7 @@ from openai.types.chat import ChatCompletionChunk
 from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
 from streamweld._pure.encode.common.losses import LOSSES
-from streamweld._spec import load_conversions
+from streamweld._spec import DIALECTS, load_conversions
 
 from tests.conftest import FULL
 from tests.support.backends import using
@@ -110,3 +110,10 @@ def test_every_loss_is_listed_and_some_vector_has_it() -> None:
     assert {loss for loss, _ in output_text} == LOSSES
     shown = {(loss, target) for loss, targets in rows.items() for target in targets & {"chat", "responses", "gemini"}}
     assert shown <= output_text
+
+
+def test_every_provider_item_is_a_loss_of_its_own() -> None:
+    rows = {row["id"]: frozenset(row["targets"]) for row in load_conversions()["losses"]}
+    for name in rows["unknown"]:
+        for kind in DIALECTS[name].get("provider_items", ()):
+            assert rows[kind] >= rows["unknown"] - {name}

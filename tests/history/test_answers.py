@@ -60,7 +60,7 @@ MCP_SAID = {
 CITED = {
     "type": "text",
     "text": "see",
-    "citations": [{"type": "web_search_result_location", "url": "https://x.example"}],
+    "citations": [{"type": "web_search_result_location", "encrypted_index": "EqMB", "url": "https://x.example"}],
 }
 
 ANTHROPIC = [
@@ -70,7 +70,11 @@ ANTHROPIC = [
     pytest.param([SEARCH, FOUND, CITED], id="search"),
     pytest.param([MCP, MCP_SAID, SAID], id="mcp"),
     pytest.param([THINKING, ASKED, SEARCH], id="the server's tool behind the client's"),
-    pytest.param([{"type": "compaction", "content": "earlier"}, SAID], id="block of no model"),
+    pytest.param([{"type": "compaction", "content": "earlier"}, SAID], id="compaction"),
+    pytest.param([{"type": "mcp_tool_listing", "mcp_server_name": "s", "tools": []}, SAID], id="tool listing"),
+    pytest.param([SAID, {"type": "fallback", "from": {"model": "a"}, "to": {"model": "b"}}, SAID], id="fallback"),
+    pytest.param([{"type": "container_upload", "file_id": "f"}, SAID], id="container upload"),
+    pytest.param([{"type": "of_tomorrow", "n": 1}, SAID], id="block of no model"),
 ]
 
 
@@ -180,6 +184,13 @@ RESPONSES = [
         id="program",
     ),
     pytest.param([{"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA"}, message("msg_1", "x")], id="raw"),
+    pytest.param(
+        [
+            {"type": "additional_tools", "id": "at_1", "role": "developer", "tools": []},
+            {"type": "mcp_approval_request", "id": "mcpr_1", "name": "n", "arguments": "{}", "server_label": "s"},
+        ],
+        id="provider items",
+    ),
 ]
 
 
@@ -194,6 +205,19 @@ def test_responses_take_back_what_they_said(items: list[dict[str, Any]]) -> None
     assert made.edits == made.losses == ()
     assert check(made.payload, target="responses") == []
     assert convert(made.payload, target="responses").payload is made.payload
+
+
+@pytest.mark.parametrize("target", ["responses", "anthropic"])
+def test_a_changed_payload_leaves_the_response_unchanged(target: str) -> None:
+    item = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA"}
+    response = (of_responses if target == "responses" else of_anthropic)(item)
+    made = convert([USER, response, NEXT], target=target)
+    sent = made.payload["input"][1] if target == "responses" else made.payload["messages"][1]["content"][0]
+    assert sent == item
+    sent["encrypted_content"] = "other"
+    kept = response.items[0]
+    assert isinstance(kept, events.ProviderItem)
+    assert kept.value == item
 
 
 def test_calls_of_every_kind_wait_for_their_own_results() -> None:

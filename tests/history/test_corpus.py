@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import streamweld as sw
 from streamweld.errors import StreamweldError
-from streamweld.events import ReasoningDone, ToolCall, ToolResult, Unknown
+from streamweld.events import ProviderItem, ReasoningDone, ToolCall, ToolResult, Unknown
 from streamweld.history import Conversion, check, convert
 
 from tests.support.corpus import FOLDERS, absent, recordings
@@ -129,6 +129,8 @@ def test_its_own_api_gets_all_of_it(folder: str) -> None:
                 marks = [item.call_id] if not item.call_id.startswith("call_sw_") else []
             elif isinstance(item, ToolResult):
                 marks = [wire(item.output)] if item.output else []
+            elif isinstance(item, ProviderItem):
+                marks = [wire(item.value)]
             elif isinstance(item, Unknown):
                 marks = [wire(json.loads(item.raw))] if item.raw.startswith(b"{") else []
             for mark in marks:

@@ -56,7 +56,7 @@ def broken_rule(outcome: Outcome) -> str | None:
             finished.add(event.choice)
         if name == "UpstreamErrorEvent" and n != len(outcome.events) - 1 and isinstance(outcome.error, UpstreamError):
             return f"{where}: not the last"
-        if part is None or name in {"File", "Source", "ToolResult"}:
+        if part is None or name in {"File", "Source", "ToolResult", "ToolResultDelta", "ProviderItem"}:
             continue
         kind = next((k for k in TEXTUAL if name.startswith(k)), "ToolCall")
         if name.endswith("Started"):

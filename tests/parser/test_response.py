@@ -16,6 +16,7 @@ from streamweld.events import (
     Event,
     File,
     Finished,
+    ProviderItem,
     ReasoningDone,
     RefusalDone,
     ResponseStarted,
@@ -26,6 +27,7 @@ from streamweld.events import (
     ToolCall,
     ToolCallDelta,
     ToolResult,
+    ToolResultDelta,
     Unknown,
     UpstreamErrorEvent,
     Usage,
@@ -46,7 +48,8 @@ CUT = ToolCall(6, "call_3", "g", '{"a":', "incomplete")
 SOURCE = Source(7, url="https://example.org")
 FILE = File(8, media_type="image/png", data="AAAA")
 REFUSAL = RefusalDone(9, "No.")
-PARTS = [REASONING, TEXT, CALL, SERVER, RESULT, MORE, CUT, SOURCE, FILE, REFUSAL]
+KEPT = ProviderItem(10, "compaction", {"type": "compaction", "id": "cmp_1"}, "cmp_1")
+PARTS = [REASONING, TEXT, CALL, SERVER, RESULT, MORE, CUT, SOURCE, FILE, REFUSAL, KEPT]
 USAGE = Usage(1, 2, 3, raw={"total_tokens": 3})
 FINISHED = Finished("tool_calls", "tool_use", 0, {"logprobs": []})
 NOTE = Diagnostic("unstable_id", "warning", 5, 1, 2, "call_9")
@@ -107,6 +110,7 @@ def test_items_stand_in_order_of_first_sight() -> None:
 
 def test_only_closing_events_count() -> None:
     noise: list[Event] = [TextStarted(1), TextDelta(1, "Hel"), ToolCallDelta(2, "{"), NOTE, Unknown("x", b"")]
+    noise.append(ToolResultDelta(4, "call_2", {"delta": "x"}))
     response = Response([*noise, STARTED, *PARTS, *noise, USAGE, FINISHED], "complete", [NOTE], 2, dialect="chat")
     assert response == whole()
 

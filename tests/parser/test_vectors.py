@@ -9,6 +9,7 @@ import pytest
 from streamweld._spec import CODES
 from streamweld.events import ToolResult
 
+from tests.support.cases import case
 from tests.support.harness import Outcome, bytewise, read
 from tests.support.vector_files import chunks_of, is_broken, label, load, streams
 
@@ -143,11 +144,12 @@ def check_events(outcome: Outcome, expected: list[Any]) -> None:
     assert shown == expected
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("vector", streams(), ids=label)
-def test_vector(backend: str, vector: dict[str, Any], way: str) -> None:
-    pieces = WAYS[way](chunks_of(vector))
-    check(read(backend, pieces, vector.get("options"), broken=is_broken(vector)), vector)
+def test_vector(backend: str, vector: dict[str, Any]) -> None:
+    chunks = chunks_of(vector)
+    for way, pieces_of in WAYS.items():
+        with case(way):
+            check(read(backend, pieces_of(chunks), vector.get("options"), broken=is_broken(vector)), vector)
 
 
 def test_every_known_habit_is_a_vector() -> None:

@@ -203,7 +203,7 @@ class _Reader:
         lane = self.lanes.get(part)
         if lane is None:
             kind = _LABELS.get(event.type.split("_")[0], event.type)
-            kind = "result" if event.type == "tool_result" else kind
+            kind = "result" if event.type in ("tool_result", "tool_result_delta") else kind
             lane = self.lanes[part] = Lane(part, kind, kind)
         name = getattr(event, "name", None)
         if name:

@@ -467,6 +467,17 @@ fn rebuilt<'b>(event: &Event<'_>, values: &mut impl Values<'b>) -> Event<'b> {
             choice,
             metadata: values.optional(metadata),
         },
+        Event::ToolResultDelta {
+            part,
+            call_id,
+            output,
+            choice,
+        } => Event::ToolResultDelta {
+            part,
+            call_id: values.text(call_id),
+            output: values.text(output),
+            choice,
+        },
         Event::Source {
             part,
             url,
@@ -496,6 +507,19 @@ fn rebuilt<'b>(event: &Event<'_>, values: &mut impl Values<'b>) -> Event<'b> {
             url: values.optional(url),
             choice,
             metadata: values.optional(metadata),
+        },
+        Event::ProviderItem {
+            part,
+            kind,
+            value,
+            item_id,
+            choice,
+        } => Event::ProviderItem {
+            part,
+            kind,
+            value: values.text(value),
+            item_id: values.optional(item_id),
+            choice,
         },
         Event::Finished {
             reason,

@@ -207,6 +207,15 @@ event!(
 );
 
 event!(
+    /// A piece of the output of a tool that the provider runs, sent while the tool runs.
+    ///
+    /// `output` is the piece as sent. The `ToolResult` that follows for the part has the whole output.
+    ToolResultDelta = "tool_result_delta",
+    (part: u32, call_id: Str, output: Lazy, choice: i32, provider_metadata: Json),
+    (part, call_id, output, choice=0, provider_metadata=None)
+);
+
+event!(
     /// A source that the response cites.
     Source = "source",
     (part: u32, url: OptStr, title: OptStr, document: Json, choice: i32, provider_metadata: Json),
@@ -218,6 +227,16 @@ event!(
     File = "file",
     (part: u32, media_type: OptStr, data: OptStr, url: OptStr, choice: i32, provider_metadata: Json),
     (part, media_type=None, data=None, url=None, choice=0, provider_metadata=None)
+);
+
+event!(
+    /// An item or content block that only the provider reads and that a later turn has to send back unchanged, such as
+    /// a compaction or a list of MCP tools.
+    ///
+    /// `kind` is its `type` on the wire, and `value` is the item or block as sent.
+    ProviderItem = "provider_item",
+    (part: u32, kind: Str, value: Lazy, item_id: OptStr, choice: i32, provider_metadata: Json),
+    (part, kind, value, item_id=None, choice=0, provider_metadata=None)
 );
 
 event!(

@@ -143,7 +143,8 @@ impl Role {
             },
             Event::ToolResult { choice, .. }
             | Event::Source { choice, .. }
-            | Event::File { choice, .. } => (Role::OtherItem, choice),
+            | Event::File { choice, .. }
+            | Event::ProviderItem { choice, .. } => (Role::OtherItem, choice),
             Event::Unknown { .. } => (Role::OtherItem, 0),
             Event::Finished { choice, .. } => (Role::Finished, choice),
             _ => (Role::Withdrawn, 0),

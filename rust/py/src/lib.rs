@@ -41,9 +41,10 @@ mod _native {
 
     #[pymodule_export]
     use crate::events::{
-        Diagnostic, File, Finished, ReasoningDone, ReasoningStarted, RefusalDelta, RefusalDone,
-        RefusalStarted, ResponseStarted, Source, TextDone, TextStarted, ToolCall, ToolCallReset,
-        ToolCallRetracted, ToolCallStarted, ToolResult, Unknown, UpstreamErrorEvent, Usage,
+        Diagnostic, File, Finished, ProviderItem, ReasoningDone, ReasoningStarted, RefusalDelta,
+        RefusalDone, RefusalStarted, ResponseStarted, Source, TextDone, TextStarted, ToolCall,
+        ToolCallReset, ToolCallRetracted, ToolCallStarted, ToolResult, ToolResultDelta, Unknown,
+        UpstreamErrorEvent, Usage,
     };
 
     #[pymodule_export]

@@ -278,6 +278,21 @@ pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
                 provider_metadata: data(metadata),
             },
         ),
+        Event::ToolResultDelta {
+            part,
+            call_id,
+            output,
+            choice,
+        } => object(
+            py,
+            events::ToolResultDelta {
+                part,
+                call_id: str(py, call_id),
+                output: Lazy::value(output),
+                choice,
+                provider_metadata: None,
+            },
+        ),
         Event::Source {
             part,
             url,
@@ -312,6 +327,23 @@ pub(crate) fn build(py: Python<'_>, event: &Event<'_>) -> Built {
                 url: opt(py, url),
                 choice,
                 provider_metadata: data(metadata),
+            },
+        ),
+        Event::ProviderItem {
+            part,
+            kind,
+            value,
+            item_id,
+            choice,
+        } => object(
+            py,
+            events::ProviderItem {
+                part,
+                kind: word(py, kind),
+                value: Lazy::value(value),
+                item_id: opt(py, item_id),
+                choice,
+                provider_metadata: None,
             },
         ),
         Event::Usage(usage) => object(

@@ -116,7 +116,8 @@ def _block(rng: Random) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
                 [{"type": "compaction_delta", "content": random_text(rng)} for _ in range(rng.randint(0, 2))],
             )
         ]
-    return [({"type": rng.choice(("container_upload", "tool_result", "x")), "file_id": "f"}, [])]
+    kind = rng.choice(("container_upload", "fallback", "mcp_tool_listing", "tool_result", "x"))
+    return [({"type": kind, "file_id": "f"}, [])]
 
 
 def _text(rng: Random) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -176,7 +176,7 @@ def _call(rng: Random) -> tuple[Item, Events]:
 
 def _other(rng: Random) -> tuple[Item, Events]:
     """Return a hosted tool call, a wrapped call, a result, or an item of an unknown type."""
-    kind = rng.choice(("web", "code", "image", "shell", "result", "search", "unknown"))
+    kind = rng.choice(("web", "code", "image", "shell", "result", "search", "output", "unknown"))
     identity = random_id(rng)
     item: Item = {"id": "it_" + identity}
     if kind == "web":
@@ -204,7 +204,15 @@ def _other(rng: Random) -> tuple[Item, Events]:
     if kind == "search":
         item |= {"type": "tool_search_call", "call_id": None, "execution": rng.choice(("server", "client"))}
         return item | {"arguments": rng.choice(({"q": 1}, '{"q":1}', None))}, []
-    return item | {"type": rng.choice(("mcp_list_tools", "mcp_approval_request", "compaction", "x:y")), "tools": []}, []
+    if kind == "output":
+        item |= {"type": "shell_call_output", "call_id": rng.choice(("call_" + identity, "call_1", None)), "output": []}
+        piece = {"command_index": rng.randint(0, 1), "delta": {rng.choice(("stdout", "stderr")): random_text(rng)}}
+        whole = {"command_index": 0, "output": [{"stdout": "x", "stderr": "", "outcome": {"type": "timeout"}}]}
+        events = [("response.shell_call_output_content.delta", piece) for _ in range(rng.randint(0, 3))]
+        return item | {"output": whole["output"]}, [*events, ("response.shell_call_output_content.done", whole)]
+    name = rng.choice(("mcp_list_tools", "mcp_approval_request", "compaction", "tool_search_output", "x:y"))
+    events = [("response.compaction.compacting", {})] if name == "compaction" else []
+    return item | {"type": name, "tools": []}, events
 
 
 _CALL = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": '{"a":1}'}
@@ -245,6 +253,11 @@ SOURCE = Source(
         {"type": _DONE, "item": {"type": "reasoning", "encrypted_content": "e"}},
         {"type": _DONE, "item": {"type": "mcp_call", "id": "m", "name": "f", "arguments": "{}", "output": [1, 2]}},
         {"type": _DONE, "item": {"type": "function_call_output", "call_id": "call_1", "output": "ok", "x": 1}},
+        {"type": _ADDED, "output_index": 0, "item": {"type": "shell_call_output", "id": "so_1", "call_id": "call_1"}},
+        {"type": "response.shell_call_output_content.delta", "item_id": "so_1", "delta": {"stdout": "a"}},
+        {"type": "response.shell_call_output_content.delta", "output_index": 0, "delta": None, "x": []},
+        {"type": "response.compaction.compacting"}, {"type": _ADDED, "item": {"type": "compaction", "id": 5}},
+        {"type": _DONE, "item": {"type": "compaction", "id": "\ud83d", "x": "\ud83d"}},
         {"type": "response.content_part.added", "part": {"type": "z"}},
         {"type": "response.content_part.added", "output_index": 0, "content_index": 0, "part": _TEXT | {"x": 1}},
         {"type": "response.content_part.done", "content_index": 0, "part": _TEXT},
@@ -262,6 +275,7 @@ SOURCE = Source(
     values=(
         "message", "reasoning", "function_call", "custom_tool_call", "mcp_call", "web_search_call", "output_text",
         "image_generation_call", "function_call_output", "shell_call", "code_interpreter_call", "refusal",
+        "shell_call_output", "compaction",
         "reasoning_text", "summary_text", "text", "completed", "in_progress", "incomplete", "failed", "cancelled",
         "commentary", "response", "response.output_text.delta", "response.completed", "response.failed",
         "response.function_call_arguments.delta", _ADDED, _DONE, "ping", "error", 0, 1, 2, 3, "fc_1", "call_1", "f",

@@ -368,6 +368,10 @@ class Assembler(ItemSurface, AttachedSurface):
         """
         self._shared.spend_growth(growth)
 
+    def check_id(self, identity: str) -> None:
+        """Check the length of an id that a decoder is about to store."""
+        self._shared.check_id(identity)
+
     def finish(self, choice: int, raw_reason: str) -> None:
         """Record the finish reason of a choice. If the policy closes calls at the finish reason, or if a complete
         message with calls arrived, the parts and calls of the choice close.

@@ -1,4 +1,7 @@
-"""Assembles the content of a response other than text and calls: files, sources, tool results and unmodeled items.
+"""Assembles the content of a response other than text and calls: files, sources, tool results and kept items.
+
+Kept items are those that clients send back unchanged in a later turn: items that only the provider reads, and items
+that streamweld does not model.
 
 Each file, source, result and item is emitted when it arrives, and is stored for the snapshot. If a call has several
 results, the snapshot contains the last one.
@@ -12,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from streamweld._json import loads_raw
 from streamweld._pure.assemble.part import call_events
 from streamweld._pure.assemble.rule_context import byte_length
-from streamweld.events import File, Source, ToolResult, Unknown
+from streamweld.events import File, ProviderItem, Source, ToolResult, ToolResultDelta, Unknown
 
 if TYPE_CHECKING:
     from streamweld._pure.assemble.choice import Choice
@@ -22,7 +25,7 @@ __all__ = ["AttachedSurface", "Attachments"]
 
 
 class Attachments:
-    """The attachments (files, sources, tool results and unmodeled items) received so far, by part number."""
+    """The attachments (files, sources, tool results and kept items) received so far, by part number."""
 
     __slots__ = ("_keyed", "_results", "events")
 
@@ -52,8 +55,8 @@ class Attachments:
 
 
 class AttachedSurface:
-    """The assembler's methods for files, sources, tool results and unmodeled items. `metadata` is always the text of a
-    JSON object.
+    """The assembler's methods for files, sources, tool results and kept items. `metadata` is always the text of a JSON
+    object.
     """
 
     __slots__ = ()
@@ -119,6 +122,33 @@ class AttachedSurface:
         value = call_events.parse_metadata(metadata)
         event = ToolResult(part, call_id, value_sent, is_error, choice=state.index, provider_metadata=value)
         self._attach(state, part, event)
+
+    def result_delta(self, choice: int, call_id: str, output: str) -> None:
+        """Emit a piece of a result that the provider sends while the tool runs. `output` is JSON text.
+
+        The event has the part number and the call id that the result will have. The result itself contains the whole
+        output.
+        """
+        state = self._live_choice(choice)
+        if state is None:
+            return
+        state.shared.spend_text(byte_length(output))
+        call_id = self.id_of_result(choice, call_id)
+        part = self._attached.part_of(state, call_id)
+        value_sent: Any = loads_raw(output)
+        state.shared.out.emit(ToolResultDelta(part, call_id, value_sent, choice=state.index))
+
+    def provider_item(self, choice: int, kind: str, value: str, item_id: str | None) -> None:
+        """Add an item that only the provider reads and that clients must send back in a later turn. `value` is the item
+        as JSON text.
+        """
+        state = self._live_choice(choice)
+        if state is None:
+            return
+        state.shared.spend_text(byte_length(value))
+        part = state.shared.next_part()
+        value_sent: Any = loads_raw(value)
+        self._attach(state, part, ProviderItem(part, kind, value_sent, item_id, choice=state.index))
 
     def kept_unknown(self, choice: int, event: str | None, raw: bytes, key: str | None = None) -> None:
         """Add an item that streamweld does not model but that clients must send back in a later turn.

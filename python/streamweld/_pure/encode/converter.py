@@ -18,7 +18,7 @@ from streamweld._pure.encode.transcript import Transcripts
 from streamweld._pure.pipeline.parser import Parser
 from streamweld._pure.sse.frame import as_bytes
 from streamweld.errors import StreamError, UpstreamError, UsageError
-from streamweld.events import Diagnostic, ToolCallStarted, UpstreamErrorEvent
+from streamweld.events import Diagnostic, ToolCallStarted, ToolResultDelta, UpstreamErrorEvent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -211,6 +211,8 @@ class Converter:
             self._detected()
         if context.source == self._target or out.refusal is not None:
             return  # no more output is written; `feed` raises
+        if isinstance(event, ToolResultDelta):
+            return  # the result that follows contains the whole output
         if isinstance(event, UpstreamErrorEvent):
             self._reported = fault_of("UpstreamError", event.message, event.kind, event.code)
         context.cut = self._parser.is_cut

@@ -28,7 +28,7 @@ from streamweld._pure.encode.common.encode_context import (
 )
 from streamweld._pure.encode.common.finish import Ending, ending_fault, fault_of
 from streamweld._pure.encode.common.id_mint import IdMint
-from streamweld._pure.model.unmodelled import BlockOpened, SentItem, SentPart
+from streamweld._pure.model.unmodelled import BlockOpened, ItemEvent, SentItem, SentPart
 from streamweld._pure.pipeline.after_error import AfterError, is_contentless
 from streamweld._pure.pipeline.parser import Parser
 from streamweld._pure.repair.chunk_type import with_chunk_type
@@ -659,8 +659,8 @@ class Repairer:
             passed, is_kept = self._context.passed, not (self._rewriting or self._parser.out.misread)
             passed.payload = self._parser.out.payload
             sent = content.index if isinstance(content, BlockOpened | SentItem | SentPart) else None
-            if self._parser.out.unopened:
-                self._write_opening(None)
+            if self._parser.out.unopened and isinstance(content, SentItem | SentPart | ItemEvent):
+                self._write_opening(None)  # other content comes with an event, before which the opening is written
             if isinstance(content, SentPart):
                 passed.at, passed.sub, passed.item_id = content.index, content.sub, content.item_id
             elif sent is not None:

@@ -1,9 +1,9 @@
 """Check the content of messages.
 
 This module checks the constraints `items`, `content`, `assistant_content`, `text_types`, `file_types`, `strip_fields`,
-`required_members`, `not_null`, `members`, `annotations`, `media_types`, `plain_media`, `rejected_blocks`, `file_ids`,
-`image_details`, `free_form_tools`, `arguments`, `result_value`, `content_or_calls`, `url_schemes`, `url_endings`,
-`file_names`, and those on empty text, messages, results and documents.
+`required_members`, `not_null`, `members`, `annotations`, `citation_proofs`, `media_types`, `plain_media`,
+`rejected_blocks`, `file_ids`, `image_details`, `free_form_tools`, `arguments`, `result_value`, `content_or_calls`,
+`url_schemes`, `url_endings`, `file_names`, and those on empty text, messages, results and documents.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _members(message: Message, report: Report) -> None:
     known = report.facts("members")
     if message.wire != "function":  # a function message must have a name
         _beyond(message.raw, message.path, known.get(message.role), report)
-    kinds, file_types = report.fact("annotations"), report.fact("file_types")
+    kinds, file_types, proofs = report.fact("annotations"), report.fact("file_types"), report.facts("citation_proofs")
     for block in message.blocks:
         if block.raw.__class__ is str and not block.inner:
             continue  # content that is a string has no members
@@ -187,6 +187,13 @@ def _members(message: Message, report: Report) -> None:
                 kind = (as_json(one) or {}).get("type")
                 if kind not in kinds:
                     report.add("replayed_member", (*block.path, "annotations", n), str(kind), "annotations")
+        citations: Any = block.json.get("citations")
+        if proofs and is_list(citations):
+            for n, one in enumerate(citations):
+                citation = as_json(one) or {}
+                proof = proofs.get(str(citation.get("type")))
+                if proof is not None and not citation.get(proof):
+                    report.add("replayed_member", (*block.path, "citations", n), proof, "citation_proofs")
 
 
 def _encoding(message: Message, report: Report) -> None:

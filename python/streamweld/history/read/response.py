@@ -9,7 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._json import JsonFault, loads_raw
-from streamweld.events import File, ReasoningDone, RefusalDone, Source, TextDone, ToolCall, ToolResult, Unknown
+from streamweld.events import (
+    File,
+    ProviderItem,
+    ReasoningDone,
+    RefusalDone,
+    Source,
+    TextDone,
+    ToolCall,
+    ToolResult,
+    Unknown,
+)
 from streamweld.history.model import (
     MISSING,
     Call,
@@ -168,6 +178,8 @@ def _part(item: Item, origin: Origin, path: Path, issuer: str | None, model: str
             if item.data:
                 return media_from_url(common, f"data:{item.media_type or ''};base64,{item.data}", item.media_type)
             return media_from_url(common, item.url or "", item.media_type)
+        case ProviderItem():
+            return Opaque(*locate(origin, path, item.value), kind=item.kind, dialect="responses")
         case Unknown():
             return _unknown(item, origin, path)
         case Source():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.events import ReasoningDone, RefusalDone, TextDone, ToolCall, ToolResult, Unknown
+from streamweld.events import ProviderItem, ReasoningDone, RefusalDone, TextDone, ToolCall, ToolResult, Unknown
 from streamweld.history.replay.common import Message, Replay, arguments_of, extra_metadata, parsed
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _block(item: Item) -> dict[str, Any] | None:
             failed = {"is_error": item.is_error} if kind in _TELL_ERRORS else {}
             beyond = extra_metadata(item.provider_metadata, "type")
             return {"type": kind, "tool_use_id": item.call_id, "content": item.output} | failed | beyond
-        case Unknown():
+        case ProviderItem() | Unknown():
             return parsed(item)
         case _:
             return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from streamweld._json import JsonFault, loads_arguments, loads_raw
 
 if TYPE_CHECKING:
-    from streamweld.events import ToolCall, Unknown
+    from streamweld.events import ProviderItem, ToolCall, Unknown
 
 __all__ = ["Message", "Replay", "Where", "arguments_of", "extra_metadata", "parsed", "written"]
 
@@ -54,8 +54,10 @@ def extra_metadata(metadata: Mapping[str, Any] | None, *but: str) -> dict[str, A
     return {name: value for name, value in (metadata or {}).items() if name not in but}
 
 
-def parsed(item: Unknown) -> dict[str, Any] | None:
-    """Return an item that has no event type as a JSON object, or None if it is not a JSON object."""
+def parsed(item: ProviderItem | Unknown) -> dict[str, Any] | None:
+    """Return an item that is sent back unchanged as a JSON object, or None if it is not a JSON object."""
+    if item.type == "provider_item":
+        return dict(item.value)
     try:
         raw: Any = loads_raw(item.raw.decode("utf-8", "replace"))
     except (JsonFault, ValueError):

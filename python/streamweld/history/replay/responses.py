@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._spec import DIALECTS
-from streamweld.events import File, ReasoningDone, RefusalDone, TextDone, ToolCall, ToolResult, Unknown
+from streamweld.events import File, ProviderItem, ReasoningDone, RefusalDone, TextDone, ToolCall, ToolResult, Unknown
 from streamweld.history.replay.common import Message, Replay, arguments_of, extra_metadata, parsed, written
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def replay(response: Response, *, items: bool) -> Replay:
                     else:
                         open_id = None
                         entry.messages.append(Message(raw, {(): n}))
-            case Unknown():
+            case ProviderItem() | Unknown():
                 open_id = None
                 raw = parsed(item)
                 if raw is None:

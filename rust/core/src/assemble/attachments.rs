@@ -1,4 +1,7 @@
-//! Assembles the content of a response other than text and calls: files, sources, tool results and unmodeled items.
+//! Assembles the content of a response other than text and calls: files, sources, tool results and kept items.
+//!
+//! A kept item is one that clients send back unchanged in a later turn: an item that only the provider reads, or an
+//! item that streamweld does not model.
 //!
 //! Each file, source, result and item is emitted when it arrives, and is stored for the snapshot. If a call has several
 //! results, the snapshot contains the last one.
@@ -10,6 +13,8 @@ use crate::assemble::part::attachment::Record;
 use crate::assemble::part::call_events;
 use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
+use crate::model::event::Event;
+use crate::model::fault::Fault;
 use crate::model::output::Output;
 
 impl Assembler {
@@ -102,25 +107,80 @@ impl Assembler {
             call.outcome.as_ref().map(|outcome| outcome.call_id.clone())
         });
         let call_id = given.as_deref().unwrap_or(call_id);
-        let key = (index, call_id.to_owned());
-        let part = match self.attached.results.get(&key) {
-            Some(part) => *part,
-            None => {
-                let mut ctx = RuleContext {
-                    shared: &mut self.shared,
-                    out,
-                };
-                let part = ctx.next_part()?;
-                self.attached.results.insert(key, part);
-                part
-            }
-        };
+        let part = self.part_of_result(out, index, call_id)?;
         let what = Attachment::Result {
             call_id: call_id.to_owned(),
             output: output.to_owned(),
             is_error,
         };
         self.attach(out, part, index, what, metadata)
+    }
+
+    /// Emits a piece of a result that the provider sends while the tool runs. `output` is JSON text. The event has the
+    /// part number and the call id that the result will have. The result itself contains the whole output.
+    pub fn result_delta(
+        &mut self,
+        out: &mut Output<'_>,
+        choice: i32,
+        call_id: &str,
+        output: &str,
+    ) -> ParseResult {
+        if self.is_over() {
+            return Ok(());
+        }
+        let ChoiceContext { choice, mut ctx } = self.at(out, choice)?;
+        ctx.check_id(call_id)?;
+        ctx.spend_bytes(output.len())?;
+        let index = choice.index;
+        let given = self.id_of_result(index, call_id).map(str::to_owned);
+        let call_id = given.as_deref().unwrap_or(call_id);
+        let part = self.part_of_result(out, index, call_id)?;
+        out.emit(&Event::ToolResultDelta {
+            part,
+            call_id,
+            output,
+            choice: index,
+        });
+        Ok(())
+    }
+
+    /// Returns the part number of a call's result. All results of a call have the same part number.
+    fn part_of_result(
+        &mut self,
+        out: &mut Output<'_>,
+        choice: i32,
+        call_id: &str,
+    ) -> Result<u32, Fault> {
+        let key = (choice, call_id.to_owned());
+        if let Some(part) = self.attached.results.get(&key) {
+            return Ok(*part);
+        }
+        let mut ctx = RuleContext {
+            shared: &mut self.shared,
+            out,
+        };
+        let part = ctx.next_part()?;
+        self.attached.results.insert(key, part);
+        Ok(part)
+    }
+
+    /// Adds an item that only the provider reads and that clients must send back in a later turn. `value` is the item
+    /// as JSON text.
+    pub fn provider_item(
+        &mut self,
+        out: &mut Output<'_>,
+        choice: i32,
+        kind: &'static str,
+        value: &str,
+        item_id: Option<&str>,
+    ) -> ParseResult {
+        self.keep(out, choice, value.len(), None, || {
+            Attachment::ProviderItem {
+                kind,
+                value: value.to_owned(),
+                item_id: own(item_id),
+            }
+        })
     }
 
     /// Adds an item that streamweld does not model but that clients must send back in a later turn. An item replaces an
@@ -133,11 +193,26 @@ impl Assembler {
         raw: &[u8],
         key: Option<&str>,
     ) -> ParseResult {
+        self.keep(out, choice, raw.len(), key, || Attachment::Unknown {
+            event: own(event),
+            raw: raw.to_vec(),
+        })
+    }
+
+    /// Adds a kept item of this size, under the part number of an earlier item with the same key.
+    fn keep(
+        &mut self,
+        out: &mut Output<'_>,
+        choice: i32,
+        size: usize,
+        key: Option<&str>,
+        what: impl FnOnce() -> Attachment,
+    ) -> ParseResult {
         if self.is_over() {
             return Ok(());
         }
         let ChoiceContext { choice, mut ctx } = self.at(out, choice)?;
-        ctx.spend_bytes(raw.len())?;
+        ctx.spend_bytes(size)?;
         let index = choice.index;
         let key = key.map(|key| (index, key.to_owned()));
         let known = key.as_ref().and_then(|key| self.attached.keyed.get(key));
@@ -155,11 +230,7 @@ impl Assembler {
                 part
             }
         };
-        let what = Attachment::Unknown {
-            event: own(event),
-            raw: raw.to_vec(),
-        };
-        self.attach(out, part, index, what, None)
+        self.attach(out, part, index, what(), None)
     }
 
     fn attach(

@@ -542,6 +542,15 @@ impl Assembler {
         ctx.spend_growth(growth)
     }
 
+    /// Checks the length of an id that a decoder is about to store.
+    pub fn check_id(&mut self, out: &mut Output<'_>, identity: &str) -> ParseResult {
+        let ctx = RuleContext {
+            shared: &mut self.shared,
+            out,
+        };
+        ctx.check_id(identity)
+    }
+
     /// Records that the upstream reported a broken stream. The response is truncated even if every part and call was
     /// closed.
     pub fn cut(&mut self) {

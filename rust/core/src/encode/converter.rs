@@ -104,6 +104,7 @@ impl Sink for EncoderSink {
         match event {
             Event::Diagnostic { .. } => self.lost.parser_count += 1,
             _ if self.stopped || self.same => {}
+            Event::ToolResultDelta { .. } => {} // the result that follows contains the whole output
             Event::UpstreamError {
                 code,
                 kind,

@@ -93,6 +93,13 @@ pub enum Event<'a> {
         choice: i32,
         metadata: Option<&'a str>,
     },
+    ToolResultDelta {
+        part: u32,
+        call_id: &'a str,
+        /// The piece as sent, as JSON text.
+        output: &'a str,
+        choice: i32,
+    },
     Source {
         part: u32,
         url: Option<&'a str>,
@@ -109,6 +116,15 @@ pub enum Event<'a> {
         url: Option<&'a str>,
         choice: i32,
         metadata: Option<&'a str>,
+    },
+    ProviderItem {
+        part: u32,
+        /// The type of the item or block on the wire.
+        kind: &'static str,
+        /// The item or block as sent, as JSON text.
+        value: &'a str,
+        item_id: Option<&'a str>,
+        choice: i32,
     },
     Usage(Usage<'a>),
     Finished {
@@ -147,6 +163,7 @@ impl<'a> Event<'a> {
                 | Event::ReasoningDelta(_)
                 | Event::RefusalDelta(_)
                 | Event::ToolCallDelta(_)
+                | Event::ToolResultDelta { .. }
         )
     }
 
@@ -169,8 +186,10 @@ impl<'a> Event<'a> {
             | Event::ToolCallReset(Mark { choice, .. })
             | Event::ToolCallRetracted(Mark { choice, .. })
             | Event::ToolResult { choice, .. }
+            | Event::ToolResultDelta { choice, .. }
             | Event::Source { choice, .. }
             | Event::File { choice, .. }
+            | Event::ProviderItem { choice, .. }
             | Event::Finished { choice, .. } => choice,
             _ => return None,
         })

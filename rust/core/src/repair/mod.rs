@@ -99,6 +99,17 @@ impl Repairer {
         config: impl Into<Arc<Config>>,
         options: Options,
     ) -> Repairer {
+        Repairer::with_caching(dialect, config, options, true)
+    }
+
+    /// Creates a repairer, with or without template caching. Caching does not affect the result.
+    #[doc(hidden)]
+    pub fn with_caching(
+        dialect: Option<Dialect>,
+        config: impl Into<Arc<Config>>,
+        options: Options,
+        caching: bool,
+    ) -> Repairer {
         let config = config.into();
         let mut sink = RepairSink::new(options, &config);
         if let Some(dialect) = dialect {
@@ -107,7 +118,7 @@ impl Repairer {
         Repairer {
             max_diagnostics: as_len(config.limits.max_diagnostics),
             max_buffered: as_len(config.limits.max_event_bytes),
-            parser: Parser::new(dialect, config),
+            parser: Parser::with_caching(dialect, config, caching),
             sink,
             splitter: Splitter::default(),
             block: Vec::new(),

@@ -109,7 +109,8 @@ impl Sink for RepairSink {
         if self.stopped || self.encoder.is_none() {
             return;
         }
-        if self.rejected == Some(self.position.1) && matches!(event, Event::Unknown { .. }) {
+        let is_kept = matches!(event, Event::Unknown { .. } | Event::ProviderItem { .. });
+        if is_kept && self.rejected == Some(self.position.1) {
             return; // the event is dropped together with its payload
         }
         self.block.has_events = true;

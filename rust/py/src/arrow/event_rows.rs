@@ -78,7 +78,7 @@ macro_rules! cells {
 
 cells! {
     text: r#type text call_id item_id name arguments raw_arguments state kind reason raw_reason response_id model signature
-        encrypted_content annotations output url title document media_type data code severity detail event
+        encrypted_content annotations output value url title document media_type data code severity detail event
         provider_metadata;
     int: position choice part;
     long: row created byte_offset event_ordinal;
@@ -366,6 +366,19 @@ fn cells<'a>(event: &Event<'a>) -> Cells<'a> {
             provider_metadata: metadata,
             ..Cells::default()
         },
+        Event::ToolResultDelta {
+            part,
+            call_id,
+            output,
+            choice,
+        } => Cells {
+            r#type: Some("tool_result_delta"),
+            part: Some(number(part)),
+            call_id: Some(call_id),
+            output: Some(output),
+            choice: Some(choice),
+            ..Cells::default()
+        },
         Event::Source {
             part,
             url,
@@ -398,6 +411,21 @@ fn cells<'a>(event: &Event<'a>) -> Cells<'a> {
             url,
             choice: Some(choice),
             provider_metadata: metadata,
+            ..Cells::default()
+        },
+        Event::ProviderItem {
+            part,
+            kind,
+            value,
+            item_id,
+            choice,
+        } => Cells {
+            r#type: Some("provider_item"),
+            part: Some(number(part)),
+            kind: Some(kind),
+            value: Some(value),
+            item_id,
+            choice: Some(choice),
             ..Cells::default()
         },
         Event::Usage(usage) => Cells {

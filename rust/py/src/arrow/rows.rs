@@ -188,7 +188,9 @@ impl Sink for Fold {
                 }
                 self.answered.push(call_id.to_owned());
             }
-            Event::Source { choice, .. } | Event::File { choice, .. } => {
+            Event::Source { choice, .. }
+            | Event::File { choice, .. }
+            | Event::ProviderItem { choice, .. } => {
                 self.enters(choice);
             }
             Event::Unknown { .. } => {

@@ -1,4 +1,5 @@
-//! Defines the columns of the output. `VERSION` must change when a column's name, type, or meaning changes.
+//! Defines the columns of the output. `VERSION` must change when a column's name, type, or meaning changes, but not when
+//! a nullable column is added.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -161,6 +162,7 @@ pub(crate) fn event_fields() -> Fields {
         ("encrypted_content", DataType::Utf8),
         ("annotations", DataType::Utf8),
         ("output", DataType::Utf8),
+        ("value", DataType::Utf8),
         ("url", DataType::Utf8),
         ("title", DataType::Utf8),
         ("document", DataType::Utf8),

@@ -15,6 +15,7 @@ from streamweld._pure.dialect.anthropic.fields import (
     CALL_DELTA_FIELDS,
     CLIENTS,
     DELTA_FIELDS,
+    PROVIDER_ITEMS,
     RESULT_FIELDS,
     a_name,
     an_id,
@@ -341,7 +342,7 @@ class BlockReader:
             self._assembler.call_misses_arguments(0, Address(index=index))
 
     def _other(self, block: Block, kind: str) -> str:
-        """Emit a tool result, or emit a block of another type as unknown content.
+        """Emit a tool result, or emit a block of another type as a kept item.
 
         A `compaction` block is emitted later, when it is complete. Return the JSON of the block. In a tool result, the
         id is replaced by the final id of the call.
@@ -359,8 +360,15 @@ class BlockReader:
             # turn.
             self._kept, self._kept_event = payload.members(*path), block.event
         else:
-            self._assembler.kept_unknown(0, block.event, block.json.encode())
+            self._keep(kind, block.event, block.json)
         return block.json
+
+    def _keep(self, kind: str, event: str | None, block: str) -> None:
+        """Emit a block that the client must send back unchanged in a later turn."""
+        if kind in PROVIDER_ITEMS:
+            self._assembler.provider_item(0, kind, block, None)
+        else:
+            self._assembler.kept_unknown(0, event, block.encode())
 
     def delta(self, block: Block, index: int | None, *, recovered: bool) -> bool:
         """Handle `content_block_delta`. Return False if the type of the delta is unknown."""
@@ -566,7 +574,7 @@ class BlockReader:
         """
         if self._kept is not None:
             raw, self._kept = as_object(self._kept) or "{}", None
-            self._assembler.kept_unknown(0, self._kept_event, raw.encode())
+            self._keep("compaction", self._kept_event, raw)
 
     def finish(self) -> None:
         """Emit the held blocks and the `compaction` block when the message or the input ends."""

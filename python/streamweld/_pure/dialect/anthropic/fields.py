@@ -31,6 +31,7 @@ _UNTYPED_DELTAS: Mapping[str, str] = SPEC["untyped_deltas"]
 _UNTYPED_BLOCKS: Mapping[str, str] = SPEC["untyped_blocks"]
 CLIENTS = ClientMembers(SPEC)
 CALL_DELTA_FIELDS = frozenset[str](SPEC["call_delta_fields"])
+PROVIDER_ITEMS = frozenset[str](SPEC["provider_items"])  # blocks that only the provider reads
 RESULT_FIELDS = BLOCK_FIELDS["*_tool_result"]
 ABSENT_IDS = frozenset(SPEC["absent_ids"])
 

@@ -507,6 +507,8 @@ class ChoiceReader:
     def _unseen(self, so_far: SoFar, text: str) -> str:
         """Return the new text in a streamed `message`. Some gateways send the accumulated text in each `message`."""
         new, again = so_far.new_in(text) if text else ("", False)
+        if again:
+            self._tools.out.mark_misread("text_again")  # clients would append the repetition
         if again and self._messages is not None and not self._messages.reported:
             self._messages.reported = True
             self._tools.out.diagnose("ambiguous_cumulative", detail="repeated")

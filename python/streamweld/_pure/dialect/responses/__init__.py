@@ -20,7 +20,7 @@ from streamweld._pure.dialect.responses.spec_tables import (
     ARGUMENT_DELTAS,
     ARGUMENT_VALUES,
     AUDIO_DELTAS,
-    AUDIO_ENDS,
+    CONTENTLESS,
     COUNTS,
     ERRORS,
     EVENT_FIELDS,
@@ -29,6 +29,7 @@ from streamweld._pure.dialect.responses.spec_tables import (
     PROGRESS,
     PROGRESS_ADDRESS,
     RESPONSE_FIELDS,
+    RESULT_DELTAS,
     STATUSES,
     TERMINALS,
     TEXT_DELTAS,
@@ -130,7 +131,8 @@ class ResponsesDecoder:
             **dict.fromkeys(ARGUMENT_VALUES, self._argument_value),
             **dict.fromkeys(PROGRESS, self._progress),
             **dict.fromkeys(AUDIO_DELTAS, self._audio_delta),
-            **dict.fromkeys(AUDIO_ENDS, self._audio_end),
+            **dict.fromkeys(RESULT_DELTAS, self._items.result_delta),
+            **dict.fromkeys(CONTENTLESS, self._contentless),
             **dict.fromkeys(OPENINGS, self._opening),
             **dict.fromkeys(TERMINALS, self._terminal),
         }
@@ -307,8 +309,8 @@ class ResponsesDecoder:
     def _audio_delta(self, event: dict[str, Any], reader: Reader) -> bool:
         return self._audio.delta(event, reader)
 
-    def _audio_end(self, event: dict[str, Any], reader: Reader) -> bool:  # noqa: ARG002
-        """Handle the event that ends the audio, which has no content."""
+    def _contentless(self, event: dict[str, Any], reader: Reader) -> bool:  # noqa: ARG002
+        """Handle an event that only announces or repeats the content of other events."""
         return True
 
     def _opening(self, event: dict[str, Any], reader: Reader) -> bool:
@@ -496,7 +498,7 @@ class ResponsesDecoder:
             self._error(read_error(payload, (0, "error"), value[0]["error"]), payload.text, notes)
         elif event in ERRORS:
             self._error(read_error(payload, (), value), payload.text, notes)
-        else:
+        elif not self._fail():
             self._unknown(payload, event)
 
     def _report_event(self, payload: Payload, event: str) -> None:
@@ -516,7 +518,7 @@ def _is_copied(kind: str) -> bool:
     """
     if kind in ARGUMENT_DELTAS or kind in ARGUMENT_VALUES:
         return not kind.startswith(_WRITTEN_ARGUMENTS)
-    return kind in PROGRESS or kind in AUDIO_DELTAS or kind in AUDIO_ENDS
+    return kind in PROGRESS or kind in AUDIO_DELTAS or kind in RESULT_DELTAS or kind in CONTENTLESS
 
 
 def _find_error(payload: Payload, value: Mapping[str, Any], kind: str, event: str) -> ErrorFields | None:

@@ -1,7 +1,7 @@
 """Decodes output items when they are announced, completed, or repeated in the terminal output.
 
 Messages and reasoning contain text. The module `calls` decodes tool calls. Results are paired with their calls. Items
-of unknown type are kept unchanged for the next turn.
+that only the provider reads, and items of unknown type, are kept unchanged for the next turn.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from streamweld._pure.dialect.responses.calls import call_type, open_call, read_call
 from streamweld._pure.dialect.responses.spec_tables import (
+    ABSENT_IDS,
     ITEM_FIELDS,
+    PROGRESS_ADDRESS,
+    PROVIDER_ITEMS,
     RESPONSE_EVENTS,
     RESULT_MEMBERS,
     RESULTS,
@@ -37,27 +40,33 @@ if TYPE_CHECKING:
 
 _ONCE = 4096  # maximum number of emitted values whose hashes are stored
 _TYPES = 4096  # maximum number of output indexes whose item type is stored
+_ANNOUNCED = 4096  # maximum number of item ids, and of output indexes, of announced results that are stored
 _TYPE = 64  # maximum length of a stored item type, in characters
 _ITEM_DONE = "response.output_item.done"  # event name under which items of unknown type are emitted
 _RESULT_FIELDS = frozenset({"call_id"})
+_RESULT_ADDRESS = PROGRESS_ADDRESS | {"type"}  # members of a piece of a result that are not part of its output
 
 
 class ItemReader:
     """Decodes the output items of one stream."""
 
-    __slots__ = ("_assembler", "_once", "_text", "_types", "ends_with_answer")
+    __slots__ = ("_assembler", "_by_id", "_by_index", "_once", "_text", "_types", "ends_with_answer")
 
     def __init__(self, assembler: Assembler, text: TextReader) -> None:
         self._assembler = assembler
         self._text = text
         self._once: set[int] = set()  # hashes of values that were emitted and must not be emitted twice
         self._types: dict[int, str] = {}  # type of the item at each output index
+        self._by_id: dict[str, str] = {}  # call id of each announced result, by the id of its item
+        self._by_index: dict[int, str] = {}  # call id of each announced result, by its output index
         self.ends_with_answer = True  # whether a response may end with the last complete item
 
     def begin_again(self, text: TextReader) -> None:
         """Discard all state when the response restarts, because indexes refer to other items after a restart."""
         self._text = text
         self._types.clear()
+        self._by_id.clear()
+        self._by_index.clear()
         self._once.clear()
 
     def added(self, event: Mapping[str, Any], reader: Reader) -> bool:
@@ -87,7 +96,22 @@ class ItemReader:
             members = _members(item, ("item",), reader) if kind == "message" else {}
             self._text.open_content(item, ("item",), reader, address, members)
             return True
-        return _is_result(item) and self._result(item, ("item",), reader, item_id, opens=True)
+        if _is_result(item):
+            return self._result(item, ("item",), reader, item_id, index, opens=True)
+        return _is_provider_item(item)
+
+    def result_delta(self, event: Mapping[str, Any], reader: Reader) -> bool:
+        """Handle a piece of the output of a result. Return False if the event does not address an announced result."""
+        address = reader.address(event)
+        call_id = None if address.item_id is None else self._by_id.get(address.item_id)
+        if call_id is None and address.index is not None:
+            call_id = self._by_index.get(address.index)
+        if call_id is None:
+            return False
+        members = reader.payload.members()
+        output = as_object({name: raw for name, raw in members.items() if name not in _RESULT_ADDRESS})
+        self._assembler.result_delta(0, call_id, output or "{}")
+        return True
 
     def done(self, event: Mapping[str, Any], reader: Reader) -> None:
         """Handle `response.output_item.done`."""
@@ -154,7 +178,7 @@ class ItemReader:
             self._assembler.item_closed(0, kind, address, encrypted, as_object(left))
             self._unmodelled_content(item, path, reader)
             return
-        if not _is_result(item) or not self._result(item, path, reader, item_id, opens=False):
+        if not _is_result(item) or not self._result(item, path, reader, item_id, index, opens=False):
             self._keep(item, path, reader)
 
     def _call(
@@ -211,10 +235,21 @@ class ItemReader:
         else:
             self._assembler.file(0, media_type, reader.notes.clean(result), None, metadata)
 
-    def _result(self, item: Mapping[str, Any], path: Path, reader: Reader, item_id: str | None, *, opens: bool) -> bool:
+    def _result(
+        self,
+        item: Mapping[str, Any],
+        path: Path,
+        reader: Reader,
+        item_id: str | None,
+        index: int | None,
+        *,
+        opens: bool,
+    ) -> bool:
         """Emit the result of a tool. Return False if the item has no id that pairs the result with a call."""
         member = RESULT_MEMBERS.get(item["type"], "output")
         identity = reader.identity(item, path, "call_id")
+        if identity is not None and opens:
+            self._announce(_quiet_id(item) or item_id, index, identity)
         if identity is None and member == "output":
             identity = reader.identity(item, path, "id") or item_id
         if identity is None:
@@ -226,6 +261,16 @@ class ItemReader:
             metadata = as_object(reader.extra_fields(item, path, _RESULT_FIELDS | {member}))
             self._assembler.result(0, identity, raw, failed, metadata)
         return True
+
+    def _announce(self, item_id: str | None, index: int | None, call_id: str) -> None:
+        """Store the call id of a result, because pieces of its output contain only the address of its item."""
+        for identity in (call_id, item_id):
+            if identity is not None:
+                self._assembler.check_id(identity)
+        if item_id is not None and (item_id in self._by_id or len(self._by_id) < _ANNOUNCED):
+            self._by_id[item_id] = call_id
+        if index is not None and (index in self._by_index or len(self._by_index) < _ANNOUNCED):
+            self._by_index[index] = call_id
 
     def _unmodelled_content(self, item: Mapping[str, Any], path: Path, reader: Reader) -> None:
         """Emit content parts of unknown type as unknown events, so that they are not lost."""
@@ -241,8 +286,12 @@ class ItemReader:
     def _keep(self, item: Mapping[str, Any], path: Path, reader: Reader) -> None:
         raw = reader.payload.raw(*path) or ""
         identity = item.get("id")
-        name = identity if isinstance(identity, str) and identity else raw
-        if self._is_new("item", name, ""):
+        item_id = replace_lone_surrogates(identity) if isinstance(identity, str) and identity else None
+        if not self._is_new("item", item_id or raw, ""):
+            return
+        if _is_provider_item(item):
+            self._assembler.provider_item(0, item["type"], raw, item_id)
+        else:
             self._assembler.kept_unknown(0, _ITEM_DONE, raw.encode())
 
     def _is_new(self, what: str, name: str, value: str) -> bool:
@@ -296,6 +345,18 @@ def _is_answer(item: Mapping[str, Any]) -> bool:
 def _is_result(item: Mapping[str, Any]) -> bool:
     kind = item.get("type")
     return isinstance(kind, str) and kind in RESULTS
+
+
+def _is_provider_item(item: Mapping[str, Any]) -> bool:
+    kind = item.get("type")
+    return isinstance(kind, str) and kind in PROVIDER_ITEMS
+
+
+def _quiet_id(item: Mapping[str, Any]) -> str | None:
+    """Return the item's own id, or None if the id is absent or unusable. An unusable id is not reported."""
+    value = item.get("id")
+    usable = isinstance(value, str) and value.strip() and value.strip() not in ABSENT_IDS
+    return replace_lone_surrogates(value) if usable and isinstance(value, str) else None
 
 
 def _members(item: Mapping[str, Any], path: Path, reader: Reader) -> Raw:

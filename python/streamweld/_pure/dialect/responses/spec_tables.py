@@ -92,11 +92,13 @@ RESPONSE_EVENTS = frozenset[str](
     _FACTS["answers"]
 )  # item types with which a response may end, in addition to client calls
 RESULTS = frozenset[str](_FACTS["result_types"])
+RESULT_DELTAS = frozenset[str](_FACTS["result_deltas"])
 RESULT_MEMBERS: Mapping[str, str] = _FACTS["result_members"]
 PROGRESS = frozenset[str](_FACTS["progress_events"])
 PROGRESS_ADDRESS = frozenset[str](_FACTS["progress_address"])
+PROVIDER_ITEMS = frozenset[str](_FACTS["provider_items"])
 AUDIO_DELTAS: Mapping[str, str] = _FACTS["audio_deltas"]
-AUDIO_ENDS = frozenset[str](_FACTS["audio_ends"])
+CONTENTLESS = frozenset[str](_FACTS["contentless_events"])
 ABSENT_IDS = frozenset[str](_FACTS["absent_ids"])
 
 EVENT_FIELDS = frozenset[str](_FACTS["event_fields"])

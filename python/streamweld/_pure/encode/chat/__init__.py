@@ -25,6 +25,7 @@ from streamweld._pure.model.unmodelled import ChoiceEnd, ChoiceMembers, ChunkFac
 from streamweld.events import (
     File,
     Finished,
+    ProviderItem,
     ReasoningDelta,
     ReasoningDone,
     ReasoningStarted,
@@ -114,6 +115,7 @@ class Chat:
             File: self._file,
             Usage: self._count,
             Finished: self._finish,
+            ProviderItem: self._provider_item,
             Unknown: self._unknown,
         }
 
@@ -439,6 +441,9 @@ class Chat:
         self._images[file.choice] = number + 1
         image = members(type='"image_url"', image_url=members(url=quoted(url)), index=str(number))
         self._chunk(file.choice, f'{{"images":[{image}]}}')
+
+    def _provider_item(self, item: ProviderItem) -> None:
+        self._context.losses.note(item.kind)
 
     def _unknown(self, _: Unknown) -> None:
         self._context.losses.note("unknown")

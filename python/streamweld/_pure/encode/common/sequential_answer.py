@@ -21,7 +21,7 @@ from streamweld._pure.encode.common.finish import (
 from streamweld._pure.encode.common.sequential_blocks import Blocks
 from streamweld._pure.encode.common.source_blocks import SourceBlocks
 from streamweld._pure.encode.common.usage import neutral
-from streamweld.events import Finished, ResponseStarted, Unknown, UpstreamErrorEvent, Usage
+from streamweld.events import Finished, ProviderItem, ResponseStarted, Unknown, UpstreamErrorEvent, Usage
 
 if TYPE_CHECKING:
     from streamweld._pure.encode.common.encode_context import EncodeContext
@@ -66,9 +66,12 @@ class SequentialAnswer:
         match event:
             case Usage():
                 self._counted = event
+            case ProviderItem() | Unknown() if self.writes_unmodelled and self.context.passed.own:
+                pass
+            case ProviderItem():
+                self.context.losses.note(event.kind)
             case Unknown():
-                if not (self.writes_unmodelled and self.context.passed.own):
-                    self.context.losses.note("unknown")
+                self.context.losses.note("unknown")
             case UpstreamErrorEvent():
                 pass  # the ending reports the error
             case ResponseStarted():

@@ -21,6 +21,7 @@ from streamweld._pure.model.unmodelled import CandidatePart, ChunkMembers
 from streamweld.events import (
     File,
     Finished,
+    ProviderItem,
     ReasoningDelta,
     ReasoningDone,
     ReasoningStarted,
@@ -108,6 +109,7 @@ class Gemini:
             File: self._file,
             Usage: self._count,
             Finished: self._finish,
+            ProviderItem: self._provider_item,
             Unknown: self._unknown,
         }
 
@@ -343,6 +345,9 @@ class Gemini:
             self._part(event.choice, members(fileData=members(mimeType=kind, fileUri=quoted(event.url))))
         else:
             self._context.losses.note("files")
+
+    def _provider_item(self, item: ProviderItem) -> None:
+        self._context.losses.note(item.kind)
 
     def _unknown(self, _: Unknown) -> None:
         is_raw = self._raw_payload is not None and self._raw_payload is self._context.passed.payload

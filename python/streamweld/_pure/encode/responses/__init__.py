@@ -45,6 +45,7 @@ from streamweld._pure.model.unmodelled import Annotated, ItemEnd, ItemEvent, Sen
 from streamweld.events import (
     File,
     Finished,
+    ProviderItem,
     ReasoningDelta,
     ReasoningDone,
     ReasoningStarted,
@@ -62,6 +63,7 @@ from streamweld.events import (
     ToolCallRetracted,
     ToolCallStarted,
     ToolResult,
+    ToolResultDelta,
     Unknown,
     Usage,
 )
@@ -178,6 +180,8 @@ class Responses:
             self._open(event)
         elif isinstance(event, Usage):
             self._usage = event
+        elif isinstance(event, ProviderItem):
+            losses.note(event.kind)
         elif isinstance(event, Unknown):
             losses.note("unknown")
         elif (handler := self._take.get(type(event))) is not None:
@@ -442,10 +446,10 @@ class Responses:
                 return is_copied
             case ToolCallDelta() | ToolCallReset() | ToolCallRetracted():
                 return self._is_copied_part(event.part)
-            case Unknown():
+            case ProviderItem() | Unknown():
                 return self._content is not _Content.EVENTS
             case _:
-                return isinstance(event, ToolResult | Source | File)
+                return isinstance(event, ToolResult | ToolResultDelta | Source | File)
 
     def _is_copied_part(self, part: int) -> bool:
         return part in self._copied_parts or (self._copies and part not in self._items)

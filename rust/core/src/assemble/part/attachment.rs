@@ -1,21 +1,21 @@
-//! The files, sources, tool results and unmodeled items of a response, stored so that the snapshot can emit their
+//! The files, sources, tool results and kept items of a response, stored so that the snapshot can emit their
 //! events again.
 
 use crate::model::event::Event;
 use crate::model::lazy_box::blank;
 use crate::model::small_map::Map;
 use std::collections::BTreeMap;
-/// The attachments (files, sources, tool results and unmodeled items) received so far, by part number.
+/// The attachments (files, sources, tool results and kept items) received so far, by part number.
 #[derive(Clone, Debug, Default)]
 pub struct Attachments {
     pub records: BTreeMap<u32, Record>,
     /// The part number of each tool result, by choice and call id.
     pub(crate) results: Map<(i32, String), u32>,
-    /// The part number of each unmodeled item with a key, by choice and key.
+    /// The part number of each kept item with a key, by choice and key.
     pub(crate) keyed: Map<(i32, String), u32>,
 }
 blank!(Attachments);
-/// A file, source, tool result or unmodeled item, with its choice and metadata.
+/// A file, source, tool result or kept item, with its choice and metadata.
 #[derive(Clone, Debug)]
 pub struct Record {
     pub(crate) what: Attachment,
@@ -54,6 +54,17 @@ impl Record {
                 choice,
                 metadata,
             },
+            Attachment::ProviderItem {
+                kind,
+                value,
+                item_id,
+            } => Event::ProviderItem {
+                part,
+                kind,
+                value,
+                item_id: item_id.as_deref(),
+                choice,
+            },
             Attachment::Unknown { event, raw } => Event::Unknown {
                 event: event.as_deref(),
                 raw,
@@ -71,6 +82,12 @@ pub(crate) enum Attachment {
         call_id: String,
         output: String,
         is_error: bool,
+    },
+    /// An item or block that only the provider reads.
+    ProviderItem {
+        kind: &'static str,
+        value: String,
+        item_id: Option<String>,
     },
     Unknown {
         event: Option<String>,

@@ -14,6 +14,7 @@ use crate::dialect::anthropic::fields::call_text;
 use crate::dialect::anthropic::fields::extra_fields;
 use crate::dialect::anthropic::fields::is_error;
 use crate::dialect::anthropic::unknown_block::UnknownBlock;
+use crate::dialect::anthropic::unknown_block::keep;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
 use crate::dialect::unread_arguments::may_hold_arguments;
@@ -64,11 +65,10 @@ impl<'a, 'b> Block<'a, 'b> {
         self.extra.and(&own).text()
     }
 
-    /// Emits the block as unknown content, which the client must send back unchanged in a later turn.
+    /// Emits the block as content that the client must send back unchanged in a later turn.
     pub(crate) fn keep(&self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
-        let raw = self.object.raw.text.as_bytes();
-        wire.assembler
-            .kept_unknown(wire.out, 0, self.event, raw, None)
+        let kind = FACTS.block_type(&self.object.members);
+        keep(wire, &kind, self.event, self.object.raw.text)
     }
 }
 
@@ -267,7 +267,7 @@ pub(crate) enum OtherBlock {
     Growing(UnknownBlock),
 }
 
-/// Emits a tool result, or emits a block of another type as unknown content. A `compaction` block is emitted later,
+/// Emits a tool result, or emits a block of another type as a kept item. A `compaction` block is emitted later,
 /// when it is complete.
 pub(crate) fn other<'a>(
     wire: &mut DecodeContext<'_, '_>,

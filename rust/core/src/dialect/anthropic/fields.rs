@@ -58,6 +58,7 @@ pub(crate) struct Facts {
     untyped_blocks: Vec<(&'static str, &'static str)>,
     pub(crate) clients: ClientMembers,
     pub(crate) call_delta_fields: Fields,
+    provider_items: Fields,
     absent_ids: Fields,
     pub(crate) counts: Counts,
 }
@@ -77,6 +78,7 @@ pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
         untyped_blocks: pairs("untyped_blocks"),
         clients: ClientMembers::of(DIALECT),
         call_delta_fields: list("call_delta_fields"),
+        provider_items: list("provider_items"),
         absent_ids: list("absent_ids"),
         counts: Counts::of(DIALECT),
     }
@@ -105,6 +107,12 @@ impl Facts {
     /// Returns the known members of a type of block, or `None` if the type has no part.
     pub(crate) fn modelled_block(&self, kind: &str) -> Option<&[&'static str]> {
         row(&self.blocks, kind)
+    }
+
+    /// Returns the name of a type of block that only the provider reads, or `None` for any other type.
+    pub(crate) fn provider_item(&self, kind: &str) -> Option<&'static str> {
+        let mut names = self.provider_items.iter();
+        names.find(|name| **name == kind).copied()
     }
 
     pub(crate) fn result(&self) -> &[&'static str] {

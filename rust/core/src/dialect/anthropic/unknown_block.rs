@@ -1,5 +1,7 @@
-//! Collects the deltas of a `compaction` block until the block is closed. The block is then emitted unchanged.
+//! Emits blocks that the client must send back unchanged in a later turn. The deltas of a `compaction` block are
+//! collected until the block is closed.
 
+use crate::dialect::anthropic::fields::FACTS;
 use crate::dialect::decode_context::DecodeContext;
 use crate::dialect::decode_context::ParseResult;
 use crate::json::members::Member;
@@ -63,11 +65,9 @@ impl UnknownBlock {
         }
     }
 
-    /// Emits the block as unknown content, because it is complete.
+    /// Emits the block, because it is complete.
     pub(crate) fn emit_compaction(&self, wire: &mut DecodeContext<'_, '_>) -> ParseResult {
-        let event = self.event.as_deref();
-        wire.assembler
-            .kept_unknown(wire.out, 0, event, self.text().as_bytes(), None)
+        keep(wire, "compaction", self.event.as_deref(), &self.text())
     }
 
     /// Returns the block as JSON.
@@ -84,6 +84,22 @@ impl UnknownBlock {
         }
         out.push('}');
         out
+    }
+}
+
+/// Emits a block as content that the client must send back unchanged in a later turn.
+pub(crate) fn keep(
+    wire: &mut DecodeContext<'_, '_>,
+    kind: &str,
+    event: Option<&str>,
+    raw: &str,
+) -> ParseResult {
+    match FACTS.provider_item(kind) {
+        Some(kind) => wire.assembler.provider_item(wire.out, 0, kind, raw, None),
+        None => {
+            let raw = raw.as_bytes();
+            wire.assembler.kept_unknown(wire.out, 0, event, raw, None)
+        }
     }
 }
 

@@ -117,6 +117,9 @@ impl MessageDeltas {
     }
 
     fn report(&mut self, wire: &mut DecodeContext<'_, '_>, again: bool) -> ParseResult {
+        if again {
+            wire.out.mark_misread("text_again"); // clients would append the repetition
+        }
         if again && !self.reported {
             self.reported = true;
             wire.out
@@ -168,8 +171,9 @@ pub(crate) struct ChoiceState {
     /// The half of a surrogate pair at the end of the last `reasoning_details`, as a JSON escape. The half is
     /// recorded only for repair.
     pub(crate) half: Option<String>,
-    /// True if `reasoning_fields` or `kept` has changed since the last chunk.
-    pub(crate) has_new_fields: bool,
+    /// True if `reasoning_fields` or `kept` has changed since the last chunk, or if `message` is streamed from now on. A
+    /// template that was learned before no longer describes the effect of a chunk.
+    pub(crate) outdates_templates: bool,
     /// The unknown members of the last choice and its delta. The members are recorded only for repair.
     kept: LazyBox<KeptMembers>,
     /// True once the choice has text, reasoning, a file, or a call. A restart clears this flag.
@@ -204,7 +208,7 @@ impl ChoiceState {
             repeat_reported: false,
             reasoning_fields: Vec::new(),
             half: None,
-            has_new_fields: false,
+            outdates_templates: false,
             kept: LazyBox::default(),
             has_text: false,
             uses_tool: false,
@@ -530,7 +534,7 @@ impl ChoiceState {
         };
         let changes = kept != *self.kept;
         if changes {
-            self.has_new_fields = true;
+            self.outdates_templates = true;
             *self.kept = kept;
         }
         if changes || !self.kept.is_blank() {
@@ -550,6 +554,7 @@ impl ChoiceState {
         if reading.body || (self.messages.is_none() && (is_final || self.has_text)) {
             return false;
         }
+        self.outdates_templates |= self.messages.is_none();
         let seen = &self.messages.get_or_insert_with(MessageDeltas::new).text;
         let content = message.content.and_then(text);
         !(is_final && content.is_some_and(|content| seen.repeated_by(&content)))
@@ -598,16 +603,23 @@ impl ChoiceState {
         } else {
             pending_metadata.own.extend(&delta.other_members);
         }
-        let metadata = if reading.learns {
+        let closes = finishes
+            || is_filled(delta.tool_calls.as_ref().map(TypedValue::raw))
+            || is_filled(other_calls.map(|(_, raw)| raw))
+            || is_filled(delta.function_call.as_ref().map(TypedValue::raw));
+        // The state of the choice decides what the delta of a streamed `message` adds, and whether a member other than
+        // `tool_calls` contains a new call, a repeated call, or a piece of the preceding call.
+        let has_other_calls = uses_tool
+            || other_calls.is_some()
+            || calls::continues_tool_use(delta)
+            || present(delta.function_call.as_ref().map(TypedValue::raw)).is_some();
+        let learns = reading.learns && self.messages.is_none() && !has_other_calls;
+        let metadata = if learns {
             pending_metadata.own.text()
         } else {
             None
         };
         let mut tally = DeltaTally::default();
-        let closes = finishes
-            || is_filled(delta.tool_calls.as_ref().map(TypedValue::raw))
-            || is_filled(other_calls.map(|(_, raw)| raw))
-            || is_filled(delta.function_call.as_ref().map(TypedValue::raw));
         if !reading.tail {
             let mut thought = reasoning::read(delta, notes, at);
             notes.report(wire)?;
@@ -626,8 +638,8 @@ impl ChoiceState {
                 }
             }
             pending_metadata.own.extend(&thought.extra);
-            if reading.learns && thought.has_content() {
-                tally.add(learn::of_thought(&thought, self.repeat_reported));
+            if learns && thought.has_content() {
+                tally.add(learn::of_thought(&thought, self.repeat_reported).filter(|_| !closes));
             }
             self.thought(wire, thought, pending_metadata, closes)?;
         }
@@ -636,8 +648,8 @@ impl ChoiceState {
         if is_thought && pieces.iter().any(ContentPiece::is_shown) {
             notes.mark_misread("other_member"); // clients read the reasoning as text
         }
-        if reading.learns && !pieces.is_empty() {
-            tally.add(learn::of_text(delta.content).filter(|_| !is_thought));
+        if learns && !pieces.is_empty() {
+            tally.add(learn::of_text(delta.content).filter(|_| !is_thought && !closes));
         }
         let reading = Reading {
             thought: is_thought,
@@ -678,7 +690,7 @@ impl ChoiceState {
         for fragment in &fragments {
             wire.assembler.call(wire.out, self.index, fragment)?;
         }
-        if reading.learns {
+        if learns {
             tally.add(match &delta.tool_calls {
                 Some(TypedValue::Read(entries, raw))
                     if fragments.len() == 1 && raw.kind == Kind::Array =>
@@ -1021,7 +1033,7 @@ impl ChoiceState {
         let changes = has_text && names != self.reasoning_fields;
         if changes {
             self.reasoning_fields = names;
-            self.has_new_fields = true;
+            self.outdates_templates = true;
         }
         let details = details.map(|details| details.with_whole_characters(&mut self.half));
         let is_empty = |details: &WholeDetails<'_>| !details.has_text;

@@ -122,8 +122,8 @@ impl Chat {
                     let state = self.choice(wire, choice.index, position, notes, at)?;
                     let index = state.index;
                     let taken = state.take(wire, choice, &mut fresh, notes, at, reading)?;
-                    if mem::take(&mut state.has_new_fields) {
-                        self.cache.clear(); // a template applies only to reasoning in the same members
+                    if mem::take(&mut state.outdates_templates) {
+                        self.cache.clear();
                     }
                     upstream_error = upstream_error.or(taken.upstream_error);
                     let clean = wire.out.diagnostic_count() == before

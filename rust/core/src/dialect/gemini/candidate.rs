@@ -87,7 +87,7 @@ impl<'c, 'a> OpenedCandidate<'c, 'a> {
         let object = payload.open(raw);
         let content = inside(&object, "content").and_then(|raw| payload.open(raw));
         let parts = inside(&content, "parts").map(|raw| match raw.kind {
-            Kind::Object if !is_empty_value(raw) => Cow::Owned(vec![raw]),
+            Kind::Object => Cow::Owned(vec![raw]),
             _ => payload.items(raw),
         });
         let parts = parts.unwrap_or_default();

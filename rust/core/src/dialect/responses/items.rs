@@ -1,7 +1,7 @@
 //! Decodes output items when they are announced, completed, or repeated in the terminal output.
 //!
 //! Messages and reasoning contain text. The module `calls` decodes tool calls. Results are paired with their calls.
-//! Items of unknown type are kept unchanged for the next turn.
+//! Items that only the provider reads, and items of unknown type, are kept unchanged for the next turn.
 
 use crate::dialect::anomalies::Pointer;
 use crate::dialect::decode_context::DecodeContext;
@@ -26,10 +26,12 @@ use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Object;
 use crate::json::members::is_string;
 use crate::json::members::string;
+use crate::json::members::text;
 use crate::model::delta::CallEnding;
 use crate::model::delta::ItemKind;
 use crate::model::fault::Fault;
 use crate::model::lazy_box::LazyBox;
+use crate::model::lazy_box::blank;
 use crate::model::small_map::Map;
 use crate::model::small_map::Set;
 use crate::model::unmodelled::ItemPlace;
@@ -39,7 +41,7 @@ use std::borrow::Cow;
 
 /// Maximum number of emitted values whose hashes are stored, so that no value is emitted twice.
 const ONCE: usize = 4096;
-/// Maximum number of output indexes whose item type is stored.
+/// Maximum number of output indexes whose item type is stored, and of indexes and ids of announced results.
 const TYPES: usize = 4096;
 /// Maximum length of a stored item type, in characters.
 const TYPE: usize = 64;
@@ -56,6 +58,7 @@ pub(crate) struct Items {
     once: Set<u64>,
     /// The type of the item at each output index.
     types: Map<i64, String>,
+    announced: LazyBox<AnnouncedResults>,
     /// True if a response may end with the last complete item.
     pub(crate) ends_with_answer: bool,
 }
@@ -66,8 +69,40 @@ impl Default for Items {
             texts: LazyBox::default(),
             once: Set::default(),
             types: Map::default(),
+            announced: LazyBox::default(),
             ends_with_answer: true,
         }
+    }
+}
+
+/// The call ids of announced results. Pieces of a result's output contain the id or the index of the result's item, but
+/// not the call id.
+#[derive(Clone, Debug, Default)]
+struct AnnouncedResults {
+    by_id: Map<String, String>,
+    by_index: Map<i64, String>,
+}
+blank!(AnnouncedResults);
+
+impl AnnouncedResults {
+    fn insert(&mut self, item_id: Option<&str>, index: Option<i64>, call_id: &str) {
+        if let Some(id) = item_id {
+            if self.by_id.len() < TYPES || self.by_id.contains_key(id) {
+                self.by_id.insert(id.to_owned(), call_id.to_owned());
+            }
+        }
+        if let Some(index) = index {
+            if self.by_index.len() < TYPES || self.by_index.contains_key(&index) {
+                self.by_index.insert(index, call_id.to_owned());
+            }
+        }
+    }
+
+    fn call_id(&self, item_address: &ItemAddress<'_>) -> Option<&str> {
+        let id = item_address.item_id.as_deref();
+        let found = id.and_then(|id| self.by_id.get(id));
+        let found = found.or_else(|| self.by_index.get(&item_address.index?));
+        found.map(String::as_str)
     }
 }
 
@@ -87,6 +122,7 @@ impl Items {
     pub(crate) fn begin_again(&mut self) {
         self.texts = LazyBox::default();
         self.types.clear();
+        self.announced = LazyBox::default();
         self.once.clear();
     }
 
@@ -122,6 +158,9 @@ impl Items {
             return Ok(true);
         }
         let Some(kind) = text_kind(item) else {
+            if provider_item(item).is_some() {
+                return Ok(true); // the item is emitted when it is complete
+            }
             return Ok(is_result(item) && self.result(item, at, reader, &enclosing, true)?);
         };
         let item_address = ItemAddress {
@@ -366,6 +405,17 @@ impl Items {
         let member = FACTS.results.get(kind.as_ref()).copied();
         let member = member.unwrap_or("output");
         let mut id = reader.identity(item, at, "call_id");
+        if let Some(call_id) = id.as_deref().filter(|_| opens) {
+            let item_id = item.get("id").and_then(text);
+            let item_id = item_id.map(|id| id.into_whole().0);
+            let item_id = item_id.filter(|id| FACTS.is_id(id));
+            let item_id = item_id.as_deref().or(enclosing.item_id.as_deref());
+            let DecodeContext { assembler, out } = &mut reader.wire;
+            for id in [Some(call_id), item_id].into_iter().flatten() {
+                assembler.check_id(out, id)?;
+            }
+            self.announced.insert(item_id, enclosing.index, call_id);
+        }
         if id.is_none() && member == "output" {
             id = reader.identity(item, at, "id");
             id = id.or_else(|| enclosing.item_id.clone());
@@ -385,6 +435,27 @@ impl Items {
             let DecodeContext { assembler, out } = &mut reader.wire;
             assembler.result(out, 0, &id, raw.text, failed, metadata.as_deref())?;
         }
+        Ok(true)
+    }
+
+    /// Emits a piece of the output of an announced result. Returns false if the event addresses no such result.
+    pub(crate) fn result_delta<'a>(
+        &mut self,
+        event: &Object<'a>,
+        reader: &mut Reader<'_, '_, 'a>,
+    ) -> Result<bool, Fault> {
+        let item_address = reader.item_address(None)?;
+        let Some(call_id) = self.announced.call_id(&item_address) else {
+            return Ok(false);
+        };
+        let mut output = ExtraFields::default();
+        let members = event.members.iter();
+        for member in members.filter(|member| !FACTS.result_address.has(member.key)) {
+            output.add(*member);
+        }
+        let output = output.text();
+        let DecodeContext { assembler, out } = &mut reader.wire;
+        assembler.result_delta(out, 0, call_id, output.as_deref().unwrap_or("{}"))?;
         Ok(true)
     }
 
@@ -409,13 +480,18 @@ impl Items {
         Ok(())
     }
 
+    /// Keeps an item of another type, which the client sends back unchanged in a later turn.
     fn keep(&mut self, item: &Object<'_>, reader: &mut Reader<'_, '_, '_>) -> ParseResult {
         let id = item.string("id").filter(|id| !id.is_empty());
         if !self.is_new(("item", id.as_deref().unwrap_or(item.raw.text), "")) {
             return Ok(());
         }
         let DecodeContext { assembler, out } = &mut reader.wire;
-        assembler.kept_unknown(out, 0, Some(ITEM_DONE), item.raw.text.as_bytes(), None)
+        let raw = item.raw.text;
+        match provider_item(item) {
+            Some(kind) => assembler.provider_item(out, 0, kind, raw, id.as_deref()),
+            None => assembler.kept_unknown(out, 0, Some(ITEM_DONE), raw.as_bytes(), None),
+        }
     }
 
     /// Returns true if the value has not been emitted before, because the terminal output repeats streamed values.
@@ -486,6 +562,12 @@ fn is_answer(item: &Object<'_>) -> bool {
         return true;
     };
     FACTS.response_events.contains(kind.as_ref()) && !is_string(item.get("phase"), "commentary")
+}
+
+/// Returns the type of an item that only the provider reads, or `None` for any other item.
+fn provider_item(item: &Object<'_>) -> Option<&'static str> {
+    let kind = item.string("type")?;
+    FACTS.provider_items.get(kind.as_ref()).copied()
 }
 
 fn is_result(item: &Object<'_>) -> bool {

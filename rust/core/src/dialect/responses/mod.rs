@@ -325,9 +325,10 @@ impl Responses {
             EventKind::AudioDelta(member) => {
                 return self.audio.delta(&mut reader.wire, event, member);
             }
+            EventKind::ResultDelta => return self.items.result_delta(event, reader),
             EventKind::KeepAlive
             | EventKind::Error
-            | EventKind::AudioEnd
+            | EventKind::Contentless
             | EventKind::Terminal(_) => {}
         }
         Ok(true)

@@ -119,7 +119,10 @@ pub(crate) enum Kind {
     Progress,
     /// The event contains an audio fragment. The value is the member of `audio` that the fragment extends.
     AudioDelta(&'static str),
-    AudioEnd,
+    /// The event contains a piece of the output of an announced result.
+    ResultDelta,
+    /// The event only announces or repeats the content of other events.
+    Contentless,
     /// The event ends the response. The value is the status that the event type implies.
     Terminal(&'static str),
 }
@@ -139,7 +142,7 @@ impl Kind {
     /// or the arguments of an ordinary call. `name`: the type of the event.
     pub(crate) fn is_written(self, name: &str) -> bool {
         match self {
-            Kind::Progress | Kind::AudioDelta(_) | Kind::AudioEnd => false,
+            Kind::Progress | Kind::AudioDelta(_) | Kind::ResultDelta | Kind::Contentless => false,
             Kind::ArgumentDelta(_) | Kind::ArgumentValue(_) => WRITTEN_ARGUMENTS
                 .iter()
                 .any(|family| name.starts_with(family)),
@@ -188,8 +191,12 @@ pub(crate) struct Facts {
     pub(crate) response_events: HashSet<&'static str>,
     /// The member that contains the output, for each item type that is a result.
     pub(crate) results: HashMap<&'static str, &'static str>,
-    /// The members that address a call in an event about its progress.
+    /// Item types that only the provider reads.
+    pub(crate) provider_items: HashSet<&'static str>,
+    /// The members that address a call or a result in an event about its progress.
     pub(crate) progress_address: Names,
+    /// The members of a piece of a result that are not part of the output.
+    pub(crate) result_address: Names,
     /// Free-form tools that the provider runs (xAI).
     pub(crate) provider_tools: HashSet<&'static str>,
     pub(crate) absent_ids: Vec<&'static str>,
@@ -291,7 +298,9 @@ impl Facts {
                 .into_iter()
                 .map(|name| (name, result_member(name)))
                 .collect(),
+            provider_items: list("provider_items").into_iter().collect(),
             progress_address: Names::of(list("progress_address")),
+            result_address: Names::of([list("progress_address"), vec!["type"]].concat()),
             provider_tools: list("provider_tools").into_iter().collect(),
             absent_ids: list("absent_ids"),
             event_fields,
@@ -339,7 +348,8 @@ fn kinds(fields: &Names) -> HashMap<&'static str, Kind> {
     out.extend(all("opening_events", Kind::Opening));
     out.extend(all("progress_events", Kind::Progress));
     out.extend(pairs("audio_deltas").map(|(name, member)| (name, Kind::AudioDelta(member))));
-    out.extend(all("audio_ends", Kind::AudioEnd));
+    out.extend(all("result_deltas", Kind::ResultDelta));
+    out.extend(all("contentless_events", Kind::Contentless));
     out.extend(pairs("terminal_events").map(|(name, status)| (name, Kind::Terminal(status))));
     out.extend(all("error_events", Kind::Error));
     out.extend(all("keepalive_events", Kind::KeepAlive));

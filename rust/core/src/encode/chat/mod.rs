@@ -152,7 +152,10 @@ impl Encoder for Chat {
         };
         // A source does not open the choice, because no chunk is written for it at this point. A file opens the choice
         // only if it is written.
-        let bare = matches!(event, Event::File { .. } | Event::Source { .. });
+        let bare = matches!(
+            event,
+            Event::File { .. } | Event::Source { .. } | Event::ProviderItem { .. }
+        );
         if !bare && !is_empty(event) {
             self.open(context, choice);
         }

@@ -215,7 +215,7 @@ impl EncodeContext {
     }
 
     /// Records the id, model, creation time, and token counts that an event reports. Records a loss for an unknown
-    /// event.
+    /// event and for an item that only the provider reads.
     pub(crate) fn note(&mut self, event: &Event<'_>) {
         match event {
             Event::ResponseStarted {
@@ -235,6 +235,7 @@ impl EncodeContext {
                 self.answer.own_usage = raw.map(str::to_owned);
             }
             Event::Unknown { .. } => self.losses.note("unknown"),
+            Event::ProviderItem { kind, .. } => self.losses.note(kind),
             _ => {}
         }
     }

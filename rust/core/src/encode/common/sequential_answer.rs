@@ -84,8 +84,10 @@ impl<A: Answer> Encoder for SequentialAnswer<A> {
         }
         let writes_unmodelled = A::WRITES_UNMODELLED && context.passed.own;
         match *event {
-            Event::Unknown { .. } if writes_unmodelled => return,
-            Event::Usage(_) | Event::Unknown { .. } => return context.note(event),
+            Event::Unknown { .. } | Event::ProviderItem { .. } if writes_unmodelled => return,
+            Event::Usage(_) | Event::Unknown { .. } | Event::ProviderItem { .. } => {
+                return context.note(event);
+            }
             Event::UpstreamError { .. } => return, // the ending reports the error
             Event::ResponseStarted {
                 id,

@@ -106,6 +106,7 @@ impl Encoder for Responses {
             Event::Diagnostic { .. }
                 | Event::Usage(_)
                 | Event::Unknown { .. }
+                | Event::ProviderItem { .. }
                 | Event::UpstreamError { .. }
         ) {
             return;
@@ -389,8 +390,11 @@ impl Responses {
                 self.copied_parts.contains(&part)
                     || (copies && !self.part_indexes.contains_key(&part))
             }
-            Event::ToolResult { .. } | Event::Source { .. } | Event::File { .. } => true,
-            Event::Unknown { .. } => self.content != Content::Events,
+            Event::ToolResult { .. }
+            | Event::ToolResultDelta { .. }
+            | Event::Source { .. }
+            | Event::File { .. } => true,
+            Event::Unknown { .. } | Event::ProviderItem { .. } => self.content != Content::Events,
             _ => false,
         }
     }

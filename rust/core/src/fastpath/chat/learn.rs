@@ -43,9 +43,13 @@ pub(crate) fn of_text(slot: Slot<'_>) -> Option<LearnableChunk<'_>> {
 
 /// Returns the data for a template if the reasoning is in one string field, even if other members repeat its text.
 ///
+/// Returns `None` if there are `thinking_blocks`, because earlier blocks decide how their text is divided.
+///
 /// `reported` is true if the repetition was already reported.
 pub(crate) fn of_thought<'a>(thought: &Thought<'a>, reported: bool) -> Option<LearnableChunk<'a>> {
-    let text = thought.field.filter(|_| thought.extra.is_empty())?;
+    let has_field_only =
+        thought.extra.is_empty() && thought.blocks.is_empty() && thought.signature.is_none();
+    let text = thought.field.filter(|_| has_field_only)?;
     let mut learnable = LearnableChunk::new(ChunkKind::Reasoning, text);
     let mut again = thought.again.clone();
     if let Some(details) = &thought.details {

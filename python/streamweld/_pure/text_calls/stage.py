@@ -487,8 +487,10 @@ class _ChoiceText:
         safe = self._scanner.safe
         if self._scanner.has_block:
             return safe
-        pieces = (one for one in self._queue if isinstance(one, _Piece))
-        return next((one.start for one in pieces if one.start + len(one.text) > safe), safe)
+        # The text after the position is shorter than a marker, so only the last pieces are searched.
+        pieces = (one for one in reversed(self._queue) if isinstance(one, _Piece))
+        last = next((one for one in pieces if one.start < safe), None)
+        return safe if last is None or last.start + len(last.text) <= safe else last.start
 
     def _show(self, part: _Part) -> None:
         if not part.shown:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from typing import Any
 
 import pytest
 from streamweld.events import TextDelta
@@ -39,8 +41,24 @@ CASES = {
     "a token where no call is allowed": (["> [TOOL", "_CALLS]", " x"], [[], ["> [TOOL"], ["_CALLS]", " x"]]),
 }
 PIECES = (
-    *("<", "[", "]", "<|", "[T", "f", "fun", "functools", "]<]", "<\uff5c", "<t", ">", "\n", " ", "\n  ", "\t", "> "),
-    *("</think>", "</thi", "nk>", "[/THINK]", "<td>", "x[0]", "a < b", "word", " of", " the", "é", "|", "`", "- ", "```"),
+    *("<", "[", "]", "<|", "[T", "f", "fun", "functool", "]<]", "<\uff5c", "<t", ">", "\n", " ", "\n  ", "\t", "> "),
+    *(
+        "</think>",
+        "</thi",
+        "nk>",
+        "[/THINK]",
+        "<td>",
+        "x[0]",
+        "a < b",
+        "word",
+        " of",
+        " the",
+        "é",
+        "|",
+        "`",
+        "- ",
+        "```",
+    ),
 )
 
 
@@ -68,3 +86,51 @@ def test_text_without_a_marker_gives_the_same_events(reader: str) -> None:
             found.append(read(reader, reads, options).events)
         off, promote = found
         assert promote == off, (body, size)
+
+
+@pytest.mark.parametrize("reader", BACKENDS)
+def test_deltas_of_other_items_do_not_separate_a_marker(reader: str) -> None:
+    """Events that alternate are read in rows, and the text of a row is not the text of one item."""
+    part = {"type": "output_text", "text": "", "annotations": []}
+    items = (
+        {"id": "m", "type": "message", "status": "in_progress", "role": "assistant", "content": []},
+        {
+            "id": "c",
+            "type": "function_call",
+            "call_id": "c1",
+            "name": "refresh",
+            "arguments": "",
+            "status": "in_progress",
+        },
+    )
+    texts = [
+        "On it. ",
+        *["so "] * 8,
+        "a <",
+        "|tool_call|>[",
+        json.dumps({"name": "refresh", "arguments": {"a": 1}}),
+        "]",
+    ]
+    opening = [
+        {"type": "response.created", "response": {"id": "r", "object": "response", "model": "m", "output": []}},
+        {"type": "response.output_item.added", "output_index": 0, "item": items[0]},
+        {"type": "response.content_part.added", "item_id": "m", "output_index": 0, "content_index": 0, "part": part},
+        {"type": "response.output_item.added", "output_index": 1, "item": items[1]},
+    ]
+    deltas: list[dict[str, Any]] = []
+    for text in texts:
+        deltas += [
+            {
+                "type": "response.output_text.delta",
+                "item_id": "m",
+                "output_index": 0,
+                "content_index": 0,
+                "delta": text,
+            },
+            {"type": "response.function_call_arguments.delta", "item_id": "c", "output_index": 1, "delta": " "},
+        ]
+    body = b"".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n".encode() for one in [*opening, *deltas])
+    for size in (1, 200, len(body)):
+        parser = make_parser(reader, policy=policy_of("{}"), tools=TOOLS, dialect="responses")
+        emitted = [one for at in range(0, len(body), size) for one in parser.feed(body[at : at + size])]
+        assert [one.text for one in emitted if type(one) is TextDelta] == [*texts[:9], "a "], size

@@ -312,21 +312,6 @@ impl<'a> Deltas<'a> {
         })
     }
 
-    /// Returns the first deltas, up to this number.
-    pub fn first(&self, count: usize) -> Deltas<'a> {
-        let ends = self.ends.get(..count).unwrap_or(self.ends);
-        let length = ends.last().copied().unwrap_or_default();
-        Deltas {
-            parts: match self.parts {
-                Parts::One(part) => Parts::One(part),
-                Parts::Each(parts) => Parts::Each(parts.get(..count).unwrap_or(parts)),
-            },
-            texts: self.texts.get(..length).unwrap_or_default(),
-            ends,
-            ..*self
-        }
-    }
-
     /// Calls `give` with the event of each delta, in the order of the deltas.
     pub fn each(&self, mut give: impl FnMut(&Event<'_>)) {
         for (position, text) in self.texts().enumerate() {

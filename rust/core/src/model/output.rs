@@ -98,18 +98,25 @@ pub trait EventFilter {
     /// event through `out`.
     fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>);
 
-    /// Reads several consecutive deltas that `passes` accepted. Returns how many of these deltas can be emitted, all of
-    /// them unchanged. The filter holds the others back.
-    ///
-    /// Returns `None` if the deltas were not read. Each of them must then be filtered individually.
-    fn read_row(&mut self, deltas: &Deltas<'_>) -> Option<usize>;
+    /// Reads several consecutive deltas that `passes` accepted, and returns how they are emitted.
+    fn read_row(&mut self, deltas: &Deltas<'_>) -> Row<'_>;
 
-    /// Returns how many of the next pieces of text can be read in one call to `read_row`. `ends` contains the offset in
-    /// `texts` at which each piece ends.
+    /// Returns how many of the next pieces of text can be emitted unchanged in one call to `emit_all`. `ends` contains
+    /// the offset in `texts` at which each piece ends.
     fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str, ends: &[usize]) -> usize;
 
     /// Returns true if consecutive pieces of text should be combined into one call to `emit_all`.
     fn takes_rows(&self) -> bool;
+}
+
+/// How deltas that `EventFilter::read_row` has received are emitted.
+#[derive(Clone, Copy, Debug)]
+pub enum Row<'f> {
+    Unchanged,
+    /// Unchanged, after deltas that the filter has held back.
+    After(Deltas<'f>),
+    /// The row was not read. Each delta is filtered individually.
+    Single,
 }
 
 /// Receives events and diagnostics during one read.
@@ -170,15 +177,14 @@ impl<'a> Output<'a> {
 
     /// Emits several consecutive deltas that `passes` accepted.
     pub fn emit_all(&mut self, deltas: &Deltas<'_>) {
-        let count = match self.filter.as_mut() {
-            Some(filter) => filter.read_row(deltas),
-            None => Some(deltas.ends.len()),
-        };
-        match count {
-            Some(0) => {}
-            Some(count) if count == deltas.ends.len() => self.sink.deltas(deltas),
-            Some(count) => self.sink.deltas(&deltas.first(count)),
-            None => deltas.each(|event| self.emit(event)),
+        let filter = self.filter.as_mut();
+        match filter.map_or(Row::Unchanged, |filter| filter.read_row(deltas)) {
+            Row::Unchanged => self.sink.deltas(deltas),
+            Row::After(held) => {
+                self.sink.deltas(&held);
+                self.sink.deltas(deltas);
+            }
+            Row::Single => deltas.each(|event| self.emit(event)),
         }
     }
 

@@ -17,6 +17,7 @@ use crate::model::event::WireFact;
 use crate::model::limits::as_len;
 use crate::model::output::EventFilter;
 use crate::model::output::Output;
+use crate::model::output::Row;
 use crate::model::small_map::List;
 use crate::model::small_map::Numbered;
 use crate::model::spec::Code;
@@ -92,6 +93,8 @@ pub(crate) struct TextCalls {
     singles: usize,
     /// Position in `choices` of the choice whose text was read last.
     last: usize,
+    /// Length in bytes of the texts that `passes` accepted last.
+    accepted: usize,
 }
 
 /// Whether the next piece of text can be emitted unchanged.
@@ -106,6 +109,62 @@ enum TextPosition {
     LineStart(u32),
     /// No content of this part is held back, and its text ends inside a line.
     InLine(u32),
+    /// Nothing is held back except the deltas of this part in `Choice::beginning`.
+    Beginning(u32),
+}
+
+/// The last deltas of a part that are held back, because they end with the possible beginning of a marker. The scanner
+/// has not read them.
+#[derive(Debug, Default)]
+struct HeldBeginning {
+    /// The concatenated texts. `ends` contains the end offset of each text.
+    text: String,
+    ends: Vec<usize>,
+    /// True if a marker that must be at the start of a line may come before these texts.
+    is_at_line_start: bool,
+}
+
+impl HeldBeginning {
+    fn start(&mut self, is_at_line_start: bool) {
+        self.text.clear();
+        self.ends.clear();
+        self.is_at_line_start = is_at_line_start;
+    }
+
+    fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.ends.push(self.text.len());
+    }
+
+    /// Removes the last text.
+    fn pop(&mut self) {
+        self.ends.pop();
+        self.text
+            .truncate(self.ends.last().copied().unwrap_or_default());
+    }
+
+    /// Removes the first texts, up to this number.
+    fn remove(&mut self, count: usize) {
+        let removed = self.ends.drain(..count).last().unwrap_or_default();
+        self.text.drain(..removed);
+        for end in &mut self.ends {
+            *end -= removed;
+        }
+    }
+
+    /// Returns the offset of the first position at which the text must be scanned.
+    fn first_marker(&self, scanner: &Scanner, settings: &Settings) -> Option<usize> {
+        scanner.first_marker(&self.text, self.is_at_line_start, settings)
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let mut start = 0;
+        self.ends.iter().map(move |end| {
+            let text = self.text.get(start..*end).unwrap_or_default();
+            start = *end;
+            text
+        })
+    }
 }
 
 /// State of one choice.
@@ -114,6 +173,8 @@ struct Choice {
     index: i32,
     scanner: Scanner,
     text_position: TextPosition,
+    /// Used if `text_position` is `Beginning`.
+    beginning: HeldBeginning,
     /// Parts with content that is held back, in order.
     parts: VecDeque<Part>,
     /// The part without text whose start event is held back, if any.
@@ -220,12 +281,14 @@ impl TextCalls {
             choices: List::default(),
             singles: 0,
             last: 0,
+            accepted: 0,
         })
     }
 
     /// Returns true if any text is held back.
     pub(crate) fn holds(&self) -> bool {
-        self.choices.iter().any(|choice| !choice.parts.is_empty())
+        let mut choices = self.choices.iter();
+        choices.any(|choice| !choice.parts.is_empty() || choice.holds_beginning())
     }
 
     fn note_refusal(&mut self, choice: i32, text: &str) {
@@ -250,13 +313,14 @@ impl TextCalls {
             index,
             ..Choice::default()
         });
-        choice.text_position = TextPosition::None;
         let context = Context {
             settings: &self.settings,
             tools: &self.tools,
             max_calls: self.max_calls,
             max_bytes: self.max_bytes,
         };
+        choice.scan_beginning(&context);
+        choice.text_position = TextPosition::None;
         (choice, context)
     }
 
@@ -295,7 +359,9 @@ impl TextCalls {
         delta: &Delta<'_>,
     ) {
         self.count_single();
-        if channel == Channel::Text && self.opens_unmarked(out, event, delta) {
+        let is_read = channel == Channel::Text
+            && (self.opens_unmarked(out, event, delta) || self.reads_beginning(out, delta));
+        if is_read {
             return;
         }
         self.read(out, channel, event, delta);
@@ -330,6 +396,20 @@ impl TextCalls {
         choice.start_only(out, delta.part);
         out.emit(event);
         true
+    }
+
+    /// Reads a piece that ends with the possible beginning of a marker, or that follows such a piece. Emits the pieces
+    /// that contain no part of such a beginning, and returns true.
+    ///
+    /// Returns false and changes nothing if the piece must be scanned, because a marker is complete or other content is
+    /// held back.
+    fn reads_beginning(&mut self, out: &mut Output<'_>, delta: &Delta<'_>) -> bool {
+        let settings = &*self.settings;
+        if settings.mode != Mode::Promote || delta.metadata.is_some() {
+            return false;
+        }
+        let choice = read_last(&mut self.choices, &mut self.last, delta.choice);
+        choice.is_some_and(|choice| choice.reads_beginning(out, delta, settings))
     }
 
     fn read(
@@ -720,7 +800,69 @@ impl Choice {
 
     /// Returns true if nothing is held back, and text without a marker will not be held back either.
     fn is_free(&self, settings: &Settings) -> bool {
-        self.parts.is_empty() && self.scanner.is_idle(settings)
+        self.parts.is_empty() && !self.holds_beginning() && self.scanner.is_idle(settings)
+    }
+
+    fn holds_beginning(&self) -> bool {
+        matches!(self.text_position, TextPosition::Beginning(_))
+    }
+
+    /// Reads a piece as described for `TextCalls::reads_beginning`.
+    fn reads_beginning(
+        &mut self,
+        out: &mut Output<'_>,
+        delta: &Delta<'_>,
+        settings: &Settings,
+    ) -> bool {
+        let part = delta.part;
+        match self.text_position {
+            TextPosition::LineStart(it) if it == part => self.beginning.start(true),
+            TextPosition::InLine(it) if it == part => self.beginning.start(false),
+            TextPosition::Beginning(it) if it == part => {}
+            _ => return false,
+        }
+        let mut held = mem::take(&mut self.beginning);
+        held.push(delta.text);
+        let text = held.text.as_str();
+        let found = held.first_marker(&self.scanner, settings);
+        let beginning = found.and_then(|first| text.as_bytes().get(first..));
+        if beginning.is_some_and(|beginning| settings.begins_marker(beginning)) {
+            held.pop();
+            self.beginning = held;
+            return false;
+        }
+        let first = found.unwrap_or(text.len());
+        let count = held.ends.partition_point(|end| *end <= first);
+        for text in held.texts().take(count) {
+            out.emit(&Event::TextDelta(Delta { text, ..*delta }));
+        }
+        let length = count.checked_sub(1).and_then(|last| held.ends.get(last));
+        let read = text.get(..length.copied().unwrap_or_default());
+        let read = read.unwrap_or_default();
+        self.scanner.take_plain(read);
+        held.is_at_line_start = settings.ends_line(read, held.is_at_line_start);
+        held.remove(count);
+        self.text_position = match (held.ends.is_empty(), held.is_at_line_start) {
+            (false, _) => TextPosition::Beginning(part),
+            (true, true) => TextPosition::LineStart(part),
+            (true, false) => TextPosition::InLine(part),
+        };
+        self.beginning = held;
+        true
+    }
+
+    /// Scans the deltas in `beginning`, which are then held back like other deltas.
+    fn scan_beginning(&mut self, context: &Context<'_>) {
+        let TextPosition::Beginning(part) = self.text_position else {
+            return;
+        };
+        let start = self.scanner.push(&self.beginning.text);
+        self.scanner.advance(context, false);
+        let mut scanned = Part::new(part, Channel::Text, start);
+        for text in self.beginning.texts() {
+            scanned.hold(text, None);
+        }
+        self.parts.push_back(scanned);
     }
 
     /// Switches to the part that the next text belongs to. If that is an earlier part, scanning of this choice ends,
@@ -774,9 +916,8 @@ impl Choice {
     /// Returns true if nothing is held back except text of one part, none of which belongs to a block.
     fn holds_only_text(&self, number: u32) -> bool {
         let mut parts = self.parts.iter();
-        let is_text = |part: &Part| {
-            part.part == number && part.opened.is_none() && part.done.is_none()
-        };
+        let is_text =
+            |part: &Part| part.part == number && part.opened.is_none() && part.done.is_none();
         self.scanner.pending.is_empty() && parts.len() == 1 && parts.all(is_text)
     }
 
@@ -817,69 +958,46 @@ impl Choice {
     /// If no marker can begin in the next piece of a part, accepts the piece and returns true.
     fn takes(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
         let is_next = matches!(self.text_position, TextPosition::InLine(it) | TextPosition::LineStart(it) if it == part);
-        let may_begin = |text: &[u8]| settings.may_begin(text);
-        let takes = is_next && self.first_marker(text, settings, may_begin).is_none();
+        let takes = is_next && self.first_marker(text, settings).is_none();
         if takes {
             self.take_plain(part, text, settings);
         }
         takes
     }
 
-    /// Returns true if nothing is held and no marker can begin at the start of this text, because the text continues a
-    /// line or begins its line with a different byte.
-    fn may_go_on_with(&self, text: &str, settings: &Settings) -> bool {
-        match self.text_position {
-            TextPosition::None | TextPosition::Opened(_) => false,
-            TextPosition::LineStart(_) => !settings.may_begin_line(text),
-            TextPosition::InLine(_) => true,
-        }
-    }
-
-    /// Returns true if nothing is held and the text contains none of the bytes at which a marker can begin.
-    fn is_unmarked(&self, text: &str, settings: &Settings) -> bool {
-        self.may_go_on_with(text, settings) && !settings.marks.is_in(text.as_bytes())
-    }
-
-    /// Returns the offset of the first position at which a marker can begin and `begins` returns true for the text from
-    /// there on. If text is held back, this is the start of the text.
-    fn first_marker(
-        &self,
-        text: &str,
-        settings: &Settings,
-        begins: impl Fn(&[u8]) -> bool,
-    ) -> Option<usize> {
+    /// Returns the offset of the first position at which the text must be scanned, because a marker may begin there. If
+    /// the text must be scanned from a position before it, this is the start of the text.
+    fn first_marker(&mut self, text: &str, settings: &Settings) -> Option<usize> {
         let is_at_line_start = match self.text_position {
             TextPosition::None | TextPosition::Opened(_) => return Some(0),
             TextPosition::LineStart(_) => true,
             TextPosition::InLine(_) => false,
+            TextPosition::Beginning(_) => {
+                let held = &mut self.beginning;
+                held.push(text);
+                let first = held.first_marker(&self.scanner, settings);
+                held.pop();
+                return first.map(|first| first.saturating_sub(held.text.len()));
+            }
         };
-        self.scanner
-            .first_marker(text.as_bytes(), is_at_line_start, settings, begins)
+        self.scanner.first_marker(text, is_at_line_start, settings)
     }
 
-    /// Holds back the last deltas of a row. `free`: the length of the text that is not held back. Returns the number of
-    /// the other deltas.
-    fn hold_end(&mut self, part: u32, deltas: &Deltas<'_>, free: usize) -> usize {
-        let channel = match deltas.kind {
-            DeltaKind::Reasoning => Channel::Reasoning,
-            _ => Channel::Text,
+    /// Accepts the pieces in `beginning`, because no marker begins in them.
+    fn take_beginning(&mut self, part: u32, settings: &Settings) {
+        let held = &self.beginning;
+        self.scanner.take_plain(&held.text);
+        self.text_position = match settings.ends_line(&held.text, held.is_at_line_start) {
+            true => TextPosition::LineStart(part),
+            false => TextPosition::InLine(part),
         };
-        let count = deltas.ends.partition_point(|end| *end <= free);
-        let start = deltas.first(count).texts.len();
-        let before = self.scanner.length() - deltas.texts.len();
-        let mut held = Part::new(part, channel, before + start);
-        for text in deltas.texts().skip(count) {
-            held.hold(text, None);
-        }
-        self.parts.push_back(held);
-        count
     }
 
     /// Accepts a piece in which no marker can begin.
     fn take_plain(&mut self, part: u32, text: &str, settings: &Settings) {
         self.scanner.take_plain(text);
         let was_at_start = matches!(self.text_position, TextPosition::LineStart(_));
-        self.text_position = match Scanner::ends_line(text, was_at_start, settings) {
+        self.text_position = match settings.ends_line(text, was_at_start) {
             true => TextPosition::LineStart(part),
             false => TextPosition::InLine(part),
         };
@@ -992,8 +1110,10 @@ impl Part {
 
     /// Returns the start of the held piece that an offset divides, or the offset if it divides no piece.
     fn start_of_piece(&self, offset: usize) -> usize {
-        let mut pieces = self.pieces.iter();
-        let divided = pieces.find(|piece| offset < piece.start + piece.text.len());
+        let before = self
+            .pieces
+            .partition_point(|piece| piece.start + piece.text.len() <= offset);
+        let divided = self.pieces.get(before);
         divided.map_or(offset, |piece| piece.start.max(self.released))
     }
 
@@ -1279,45 +1399,43 @@ impl EventFilter for TextCalls {
         self.take(out, event);
     }
 
-    fn read_row(&mut self, deltas: &Deltas<'_>) -> Option<usize> {
+    fn read_row(&mut self, deltas: &Deltas<'_>) -> Row<'_> {
         if deltas.kind == DeltaKind::Refusal {
             self.note_refusal(deltas.choice, deltas.texts);
         }
-        let count = deltas.ends.len();
         if !self.reads(deltas.kind) {
-            return Some(count);
+            return Row::Unchanged;
         }
-        let choice = read_last(&mut self.choices, &mut self.last, deltas.choice)?;
-        let (TextPosition::InLine(part) | TextPosition::LineStart(part)) = choice.text_position
+        let Some(choice) = read_last(&mut self.choices, &mut self.last, deltas.choice) else {
+            return Row::Single;
+        };
+        let before = choice.text_position;
+        let (TextPosition::InLine(part)
+        | TextPosition::LineStart(part)
+        | TextPosition::Beginning(part)) = before
         else {
-            return None;
+            return Row::Single;
         };
         let is_one = match deltas.parts {
             Parts::One(one) => one == part,
             Parts::Each(each) => each.iter().all(|one| *one == part),
         };
-        if !is_one {
-            return None;
+        // A shorter row may end with the beginning of a marker.
+        if !is_one || deltas.texts.len() != self.accepted {
+            return Row::Single;
         }
-        let text = deltas.texts;
-        let Some(end) = self.settings.beginning_at_end(text) else {
-            choice.take_plain(part, text, &self.settings);
-            return Some(count);
-        };
-        let context = Context {
-            settings: &self.settings,
-            tools: &self.tools,
-            max_calls: self.max_calls,
-            max_bytes: self.max_bytes,
-        };
-        let before = choice.scanner.push_from(text, end);
-        let free = choice.scanner.advance(&context, false) - before;
-        choice.record_text_position(part, context.settings);
-        if free == text.len() || self.settings.mode == Mode::Report {
-            return Some(count);
+        if before != TextPosition::Beginning(part) {
+            choice.take_plain(part, deltas.texts, &self.settings);
+            return Row::Unchanged;
         }
-        self.singles = BRIEFLY;
-        Some(choice.hold_end(part, deltas, free))
+        choice.take_beginning(part, &self.settings);
+        choice.take_plain(part, deltas.texts, &self.settings);
+        Row::After(Deltas {
+            parts: Parts::One(part),
+            texts: &choice.beginning.text,
+            ends: &choice.beginning.ends,
+            ..*deltas
+        })
     }
 
     fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str, ends: &[usize]) -> usize {
@@ -1329,21 +1447,19 @@ impl EventFilter for TextCalls {
             self.singles = BRIEFLY;
             return 0;
         };
-        let settings = &*self.settings;
-        if choice.is_unmarked(texts, settings) {
-            return ends.len();
+        let first = choice.first_marker(texts, &self.settings);
+        let count = first.map_or(ends.len(), |first| {
+            ends.partition_point(|end| *end <= first)
+        });
+        match count.checked_sub(1).and_then(|last| ends.get(last)) {
+            Some(end) => self.accepted = *end,
+            None => {
+                let is_in_block =
+                    choice.text_position == TextPosition::None && !choice.scanner.is_in_text();
+                self.singles = if is_in_block { SINGLES } else { BRIEFLY };
+            }
         }
-        let begins_marker = |text: &[u8]| settings.begins_marker(text);
-        let Some(first) = choice.first_marker(texts, settings, begins_marker) else {
-            return ends.len();
-        };
-        self.singles = match choice.text_position {
-            TextPosition::Opened(_) => BRIEFLY,
-            // The next delta usually shows that no marker begins.
-            TextPosition::None if choice.scanner.is_in_text() => BRIEFLY,
-            TextPosition::None | TextPosition::LineStart(_) | TextPosition::InLine(_) => SINGLES,
-        };
-        ends.partition_point(|end| *end <= first)
+        count
     }
 
     fn takes_rows(&self) -> bool {
@@ -1370,9 +1486,9 @@ fn position_of(choices: &List<Choice>, index: i32) -> Option<usize> {
 }
 
 /// Number of deltas to process one by one if a single delta usually suffices: at the start of a choice, because the
-/// first delta is emitted with the start event, and while the beginning of a marker is held back.
+/// first delta is emitted with the start event, and at the possible beginning of a marker.
 const BRIEFLY: usize = 1;
-/// Number of deltas to process one by one if a marker follows, or in a block and after it.
+/// Number of deltas to process one by one in a block and after it.
 const SINGLES: usize = 16;
 
 /// Emits a snapshot of the response with its parts replaced. Added parts come after all parts of the assembler.

@@ -3,9 +3,8 @@
 /// Kinds of the families whose markers are below a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kinds {
+    /// True if one of the families is a `token`, whose calls may follow prose.
     pub token: bool,
-    pub tag: bool,
-    pub markerless: bool,
     /// True if one of these markers contains another marker.
     pub nesting: bool,
 }
@@ -13,9 +12,12 @@ pub(crate) struct Kinds {
 impl Kinds {
     fn add(&mut self, other: Kinds) {
         self.token |= other.token;
-        self.tag |= other.tag;
-        self.markerless |= other.markerless;
         self.nesting |= other.nesting;
+    }
+
+    /// Returns true if one of the markers may follow prose, or contains a marker, which must not open a block.
+    pub fn may_follow_prose(self) -> bool {
+        self.token || self.nesting
     }
 }
 
@@ -128,18 +130,14 @@ mod tests {
                 token: true,
                 ..Kinds::default()
             },
-            Kinds {
-                tag: true,
-                ..Kinds::default()
-            },
+            Kinds::default(),
         );
         let mut tree = MarkerTree::default();
         tree.insert("<|call|>".bytes(), token);
         tree.insert("<call>".bytes(), tag);
         tree.insert("<calls>".bytes(), tag);
         let read = |text: &str| tree.read(text.bytes());
-        let both = Kinds { tag: true, ..token };
-        assert_eq!(read("<"), Beginning::Prefix(both));
+        assert_eq!(read("<"), Beginning::Prefix(token));
         assert_eq!(read("<call"), Beginning::Prefix(tag));
         assert_eq!(read("<|cal"), Beginning::Prefix(token));
         assert_eq!(read("<call>"), Beginning::Marker);

@@ -7,13 +7,13 @@ use crate::text_calls::family::Family;
 use crate::text_calls::family::Tier;
 use crate::text_calls::layout::Layout;
 use crate::text_calls::layout::MarkerPosition;
+use crate::text_calls::marker_tree::Beginning;
 use crate::text_calls::plain_text::PlainText;
 use crate::text_calls::reading::Parse;
 use crate::text_calls::reading::ParseFailure;
 use crate::text_calls::reading::ParsedCall;
 use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::is_blank;
-use crate::text_calls::reading::is_indent;
 use crate::text_calls::settings::Settings;
 use crate::text_calls::settings::TextAfterCall;
 use crate::text_calls::values::Refusal;
@@ -178,60 +178,38 @@ impl Scanner {
 
     /// Returns true if a marker that must be at the start of a line may come next.
     pub fn is_at_line_start(&self, settings: &Settings) -> bool {
-        !settings.line_firsts.is_empty() && self.begins_line(self.text.len(), settings)
+        settings.ends_line(&self.text, true)
     }
 
-    /// Returns true if a marker that must be at the start of a line may come after this text, in which no marker can
-    /// begin. `was_at_start`: such a marker may come before it.
-    pub fn ends_line(text: &str, was_at_start: bool, settings: &Settings) -> bool {
-        let last = text.bytes().rev().find(|byte| !is_indent(*byte));
-        last.map_or(was_at_start, |byte| {
-            !settings.line_firsts.is_empty() && settings.line_ends.has(byte)
-        })
-    }
-
-    /// Returns the offset of the first position at which a marker can begin and `begins` returns true for the text from
-    /// there on.
+    /// Returns the offset of the first position from which the text must be scanned: a marker begins there, or the text
+    /// from there on may be the beginning of a marker.
     ///
     /// `is_at_line_start`: a marker that must be at the start of a line may come first.
     pub fn first_marker(
         &self,
-        text: &[u8],
+        text: &str,
         is_at_line_start: bool,
         settings: &Settings,
-        begins: impl Fn(&[u8]) -> bool,
     ) -> Option<usize> {
         if matches!(self.state, State::Off) {
             return None;
         }
-        let begins = |at: &usize| begins(text.get(*at..).unwrap_or_default());
-        let first = line_first(text, 0, settings).filter(|_| is_at_line_start);
-        let mut end = first.filter(begins).unwrap_or(text.len());
-        for (at, byte) in text.iter().enumerate() {
-            if !settings.marks.has(*byte) {
-                continue;
+        settings.starts.find(text.as_bytes(), |at| {
+            match settings.beginning(text.as_bytes().get(at..).unwrap_or_default()) {
+                Beginning::Other => false,
+                Beginning::Marker => true,
+                Beginning::Prefix(kinds) => {
+                    let before = text.get(..at).unwrap_or_default();
+                    kinds.may_follow_prose() || settings.ends_line(before, is_at_line_start)
+                }
             }
-            if at >= end {
-                break;
-            }
-            if settings.firsts.has(*byte) && begins(&at) {
-                end = at;
-            } else if settings.line_ends.has(*byte) {
-                let next = line_first(text, at + 1, settings).filter(begins);
-                end = next.map_or(end, |next| next.min(end));
-            }
-        }
-        (end < text.len()).then_some(end)
+        })
     }
 
     /// Returns true if only whitespace separates the position from the start of its line, or from a literal that is
     /// treated as a line end.
     fn begins_line(&self, position: usize, settings: &Settings) -> bool {
-        // Search backwards over whitespace only, because the text may be long and contain no line end.
-        let before = self.text.get(..position).unwrap_or_default();
-        let mut before = before.chars().rev();
-        let last = before.find(|last| !u8::try_from(*last).is_ok_and(is_indent));
-        last.is_none_or(|last| settings.line_end_marks.contains(&last))
+        settings.ends_line(self.text.get(..position).unwrap_or_default(), true)
     }
 
     /// Appends text that must be scanned. Returns the length of the text before it.
@@ -239,13 +217,6 @@ impl Scanner {
         self.collect();
         let before = self.text.len();
         self.text.push_str(text);
-        before
-    }
-
-    /// Appends text that must be scanned from an offset on, and contains no marker before it.
-    pub fn push_from(&mut self, text: &str, offset: usize) -> usize {
-        let before = self.push(text);
-        self.searched = before + offset;
         before
     }
 
@@ -412,7 +383,7 @@ impl Scanner {
     fn may_wait(&mut self, position: usize, is_fresh: bool, settings: &Settings) -> bool {
         let remaining = self.text.get(position..).unwrap_or_default();
         match settings.tree.continuations(remaining.as_bytes()) {
-            Some(kinds) => kinds.token || kinds.nesting || self.begins_line(position, settings),
+            Some(kinds) => kinds.may_follow_prose() || self.begins_line(position, settings),
             None if is_fresh && settings.begins_bare_marker(remaining) => {
                 let words = &settings.words;
                 let marker_position = self.layout.marker_position(&self.text, position, words);
@@ -697,15 +668,6 @@ impl Scanner {
             repeatable_family,
         });
     }
-}
-
-/// If the line that begins at `start` begins with the first byte of a marker that must start a line, returns the offset
-/// of this byte.
-fn line_first(text: &[u8], start: usize, settings: &Settings) -> Option<usize> {
-    let line = text.get(start..)?;
-    let indent = line.iter().position(|byte| !is_indent(*byte))?;
-    let is_first = settings.line_firsts.has(*line.get(indent)?);
-    is_first.then_some(start + indent)
 }
 
 /// Returns the name and arguments of each call, or the reason for refusing the block.

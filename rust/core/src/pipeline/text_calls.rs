@@ -145,7 +145,7 @@ impl HeldBeginning {
 
     /// Removes the first texts, up to this number.
     fn remove(&mut self, count: usize) {
-        let removed = self.ends.drain(..count).last().unwrap_or_default();
+        let removed = self.ends.drain(..count).next_back().unwrap_or_default();
         self.text.drain(..removed);
         for end in &mut self.ends {
             *end -= removed;

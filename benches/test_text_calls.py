@@ -106,7 +106,7 @@ ADDITIONAL = 3.0  # percent of the instructions
 OTHER_TOOLS = "recorded-like, chat, other tools for each stream"
 # Deltas of markup often end like the beginning of a marker. The schemas of tools that no recent stream had are written
 # once.
-ABOVE = {"Markdown": 32.0, "fenced code": 26.0, "HTML": 64.0, OTHER_TOOLS: 13.0}
+ABOVE = {"Markdown": 9.0, "fenced code": 12.5, "HTML": 12.5, OTHER_TOOLS: 13.0}
 COUNTS = 3  # hash tables have random seeds, so the count varies
 TEXTS = {"common words": "".join(text_pieces(random.Random(1), LENGTH // 5))}
 TEXTS |= {name: unit * (LENGTH // len(unit)) for name, unit in UNITS.items()}

@@ -90,10 +90,20 @@ as `limit`, and everything up to the end of the choice is text.
 
 Holding and releasing (`stage`), mode `promote`
 -----------------------------------------------
-The stage holds back: whitespace at the beginning of a part, with the part's `Started` event; the longest suffix of the
-text that is a proper prefix of a marker at an allowed position; an open block; pending blocks and what follows them.
-Text that no longer belongs to any of these is released. Each held piece of a delta becomes a separate delta, in order;
-the first piece carries the metadata of the original event. A delta without held text passes through as the same event.
+The stage holds back: whitespace at the beginning of a part, with the part's `Started` event; each delta that contains
+characters of the longest suffix of the text that may be the beginning of a marker; an open block; pending blocks and
+what follows them. A suffix may be the beginning of a marker if it is a proper prefix of one, and
+
+- the marker is a `token` or contains another marker, or
+- the marker is a `tag`, and before the suffix, its line contains only spaces and tabs. The last character of a
+  reasoning closer also ends a line here. Or
+- the marker is `markerless`, and it may begin at this position.
+
+Whether a call may begin at the position is determined only if the marker is complete. It depends on all text before the
+position, and reading that text would cost much more than waiting for one more delta. Text that no longer belongs to any
+of these is released. If a block begins within a delta, the text before the block is released as a separate delta, and
+so is each later piece of the delta; the first piece carries the metadata of the original event. Every other delta is
+emitted as the same event, so that text without a marker gives the same events as with mode `off`.
 A part's `Done` event waits as long as text of this part or of an earlier part is held, but it does not wait for later
 parts.
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["NOT_WHITE", "WHITE", "Cursor", "Malformed", "Steps"]
+__all__ = ["INDENT", "NOT_WHITE", "WHITE", "Cursor", "Malformed", "Steps"]
 
 _T = TypeVar("_T")
 Steps: TypeAlias = "Generator[None, None, _T]"
 
 WHITE: Final = " \t\r\n"
+INDENT: Final = " \t\r"  # white space within a line
 _MOST_NAME: Final = 256
 NOT_WHITE: Final = re.compile(r"[^ \t\r\n]")
 _NAME: Final = re.compile(r"""[^\x00-\x20<>"'`{}\[\](),;=|]*""")

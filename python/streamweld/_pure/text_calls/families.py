@@ -81,6 +81,7 @@ class Settings:
         "by_marker",
         "emphasis",
         "fresh",
+        "line_ends",
         "list_marks",
         "markers",
         "messages",
@@ -94,6 +95,7 @@ class Settings:
         "reasoning_tags",
         "sections",
         "table_marks",
+        "token_prefixes",
         "trailing",
     )
 
@@ -118,9 +120,15 @@ class Settings:
             if family.allows_consecutive_blocks and not silent.isdisjoint(family.openers):
                 family.following_markers = Markers([*loud, *family.openers])
         self.nesting = frozenset(one for one in loud for other in loud if other in one[1:])
+        # The beginnings of markers that may follow prose, and of markers in which another marker begins.
+        self.token_prefixes = Markers(
+            one for one in loud if one in self.nesting or any(family.tier == "token" for family in self.by_marker[one])
+        ).prefixes
         self.next_turn = frozenset[str](raw["next_turn"])
         self.trailing = Markers([*raw["end_of_turn"], *self.next_turn])
         self.reasoning_tags = _pairs(raw["reasoning_tags"])
+        # Characters after which a marker that begins a line may come. The end of reasoning also begins a line.
+        self.line_ends = frozenset(["\n", *(closer[-1] for _, closer in self.reasoning_tags)])
         self.messages: list[tuple[str, str | None, str]] = [
             (opener, role, closer) for opener, role, closer in raw["messages"]
         ]

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble.rule_context import byte_length
-from streamweld._pure.text_calls.cursor import NOT_WHITE
+from streamweld._pure.text_calls.cursor import INDENT, NOT_WHITE
 from streamweld._pure.text_calls.grammar import Parsing
 from streamweld._pure.text_calls.layout import Layout, MarkerPosition
 from streamweld._pure.text_calls.values import BadValue, Tool, arguments_text, is_declaration
@@ -99,6 +99,7 @@ class Scanner:
     """Scans the text of one choice for blocks."""
 
     __slots__ = (
+        "_before",
         "_block",
         "_carry",
         "_fresh",
@@ -133,12 +134,18 @@ class Scanner:
         self._unread: list[str] = []  # text that the layout has not read yet
         self._state = _State.TEXT
         self._carry = ""  # end of the text that may turn out to be a marker
+        self._before = ""  # last character of the part before the carry, except spaces and tabs
         self._fresh = settings.fresh is not settings.markers  # a family without a marker may still begin
         self._block: Block | None = None
         self._part = 0
         self._part_start = 0
         self.pending: list[Block] = []
         self.total = 0  # number of characters read
+
+    @property
+    def has_block(self) -> bool:
+        """True if a block is open or pending."""
+        return bool(self.pending) or self._block is not None
 
     @property
     def safe(self) -> int:
@@ -156,6 +163,7 @@ class Scanner:
             self.pending[-1].closer = ""  # a block cannot continue in another part
         self._part = part
         self._part_start = self.total
+        self._before = ""
 
     def push(self, text: str) -> None:
         """Read more text of the part."""
@@ -163,11 +171,14 @@ class Scanner:
         plain = self._state is _State.TEXT and not self._carry and not self._fresh
         if plain and self._settings.markers.firsts.search(text) is None:
             self._unread.append(text)
+            self._note_last(text)
             return
         work, self._carry = self._carry + text, ""
         rest: tuple[str, int] | None = (work, 0)
         while rest is not None:
-            rest = self._step(*rest)
+            work, at = rest
+            rest = self._step(work, at)
+        self._note_last(work[: len(work) - len(self._carry)])
 
     def _step(self, work: str, at: int) -> tuple[str, int] | None:
         """Read from `at` on. Return the text and the position at which to continue, or None if all text has been
@@ -212,6 +223,9 @@ class Scanner:
             self._fresh = self._fresh and layout.is_empty
         return layout
 
+    def _note_last(self, text: str) -> None:
+        self._before = text.rstrip(INDENT)[-1:] or self._before
+
     def _in_text(self, work: str, at: int) -> tuple[str, int] | None:
         """Search for a marker.
 
@@ -225,7 +239,7 @@ class Scanner:
             if held < len(work) and (found is None or found.start() >= held):
                 self._unread.append(work[start:held])
                 start = held
-                if self._may_begin(work[held:]):
+                if self._may_begin(work, held):
                     self._carry = work[held:]
                     return None
                 if found is None or found.start() > held:
@@ -240,15 +254,20 @@ class Scanner:
                 return work, found.end()
             at = found.end() if found[0] in settings.nesting else start + 1
 
-    def _may_begin(self, text: str) -> bool:
-        """Return True if a marker that begins with this text is allowed here or contains another marker."""
+    def _may_begin(self, work: str, at: int) -> bool:
+        """Return True if the text from `at` on has to be held, because it is the beginning of a marker.
+
+        Whether a call is allowed there is determined only if the marker is complete, because the layout then has to
+        read all text before it.
+        """
+        settings, text = self._settings, work[at:]
+        if text in settings.token_prefixes:
+            return True
+        if text in settings.markers.prefixes:
+            before = work[:at].rstrip(INDENT)[-1:] or self._before
+            return not before or before in settings.line_ends
         marker_position = self._read_layout().marker_position(text[0])
-        return any(
-            marker in self._settings.nesting or self._allowed(family, marker_position)
-            for marker, families in self._settings.by_marker.items()
-            if marker.startswith(text)
-            for family in families
-        )
+        return marker_position is MarkerPosition.START and self._layout.is_empty
 
     def _allowed(
         self, family: Family, marker_position: MarkerPosition, repeatable_family: Family | None = None
@@ -312,6 +331,7 @@ class Scanner:
             # The text only mentions the marker, or only begins like a call of a family without a marker.
             self._block, self._state = None, _State.TEXT
             self._unread.append(block.marker)
+            self._note_last(block.marker)
             return "".join(block.pieces[1:]) + chunk, 0
         self._give_up(block, "malformed")
         return None

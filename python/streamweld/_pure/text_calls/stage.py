@@ -456,7 +456,7 @@ class _ChoiceText:
 
     def _release(self) -> None:
         """Emit the text that can no longer belong to a block."""
-        queue, safe = self._queue, self._scanner.safe
+        queue, safe = self._queue, self._safe()
         while queue:
             first = queue[0]
             if isinstance(first, _Part):
@@ -477,6 +477,20 @@ class _ChoiceText:
                     return
                 queue.popleft()
                 self._stage.pass_on(first)
+
+    def _safe(self) -> int:
+        """Return the position in the choice's text up to which text can be emitted.
+
+        A delta that ends with the possible beginning of a marker is held as a whole, so that it is emitted unchanged if
+        no marker follows. Only the delta in which a block begins is divided.
+        """
+        safe = self._scanner.safe
+        if self._scanner.has_block:
+            return safe
+        # The text after the position is shorter than a marker, so only the last pieces are searched.
+        pieces = (one for one in reversed(self._queue) if isinstance(one, _Piece))
+        last = next((one for one in pieces if one.start < safe), None)
+        return safe if last is None or last.start + len(last.text) <= safe else last.start
 
     def _show(self, part: _Part) -> None:
         if not part.shown:

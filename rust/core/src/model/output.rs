@@ -7,7 +7,6 @@ use crate::model::config::Config;
 use crate::model::event::DeltaKind;
 use crate::model::event::Deltas;
 use crate::model::event::Event;
-use crate::model::event::Parts;
 use crate::model::event::Sink;
 use crate::model::event::WireFact;
 use crate::model::fault::Fault;
@@ -99,12 +98,11 @@ pub trait EventFilter {
     /// event through `out`.
     fn event(&mut self, out: &mut Output<'_>, event: &Event<'_>);
 
-    /// Reads several consecutive deltas, and returns how they are emitted. Their texts are the first of those that
-    /// `passes` received last and accepted.
+    /// Reads several consecutive deltas that `passes` accepted, and returns how they are emitted.
     fn read_row(&mut self, deltas: &Deltas<'_>) -> Row<'_>;
 
-    /// Returns how many of the next pieces of text can be read in one call to `read_row`. `ends` contains the offset in
-    /// `texts` at which each piece ends.
+    /// Returns how many of the next pieces of text can be emitted unchanged in one call to `emit_all`. `ends` contains
+    /// the offset in `texts` at which each piece ends.
     fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str, ends: &[usize]) -> usize;
 
     /// Returns true if consecutive pieces of text should be combined into one call to `emit_all`.
@@ -112,11 +110,11 @@ pub trait EventFilter {
 }
 
 /// How deltas that `EventFilter::read_row` has received are emitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Row<'f> {
     Unchanged,
-    /// The texts of one part, divided at these offsets. Text after the last offset is held back.
-    Divided(u32, &'f [usize]),
+    /// Unchanged, after deltas that the filter has held back.
+    After(Deltas<'f>),
     /// The row was not read. Each delta is filtered individually.
     Single,
 }
@@ -182,12 +180,10 @@ impl<'a> Output<'a> {
         let filter = self.filter.as_mut();
         match filter.map_or(Row::Unchanged, |filter| filter.read_row(deltas)) {
             Row::Unchanged => self.sink.deltas(deltas),
-            Row::Divided(_, []) => {}
-            Row::Divided(part, ends) => self.sink.deltas(&Deltas {
-                parts: Parts::One(part),
-                ends,
-                ..*deltas
-            }),
+            Row::After(held) => {
+                self.sink.deltas(&held);
+                self.sink.deltas(deltas);
+            }
             Row::Single => deltas.each(|event| self.emit(event)),
         }
     }

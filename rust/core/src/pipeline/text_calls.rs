@@ -93,16 +93,8 @@ pub(crate) struct TextCalls {
     singles: usize,
     /// Position in `choices` of the choice whose text was read last.
     last: usize,
-    row: RowOfPieces,
-}
-
-/// The pieces that are processed together.
-#[derive(Debug, Default)]
-struct RowOfPieces {
-    /// Positions of the pieces that may end with the beginning of a marker.
-    examined: Vec<usize>,
-    /// Offset in the row's text at which each delta ends.
-    divided: Vec<usize>,
+    /// Length in bytes of the texts that `passes` accepted last.
+    accepted: usize,
 }
 
 /// Whether the next piece of text can be emitted unchanged.
@@ -117,6 +109,62 @@ enum TextPosition {
     LineStart(u32),
     /// No content of this part is held back, and its text ends inside a line.
     InLine(u32),
+    /// Nothing is held back except the deltas of this part in `Choice::beginning`.
+    Beginning(u32),
+}
+
+/// The last deltas of a part that are held back, because they end with the possible beginning of a marker. The scanner
+/// has not read them.
+#[derive(Debug, Default)]
+struct HeldBeginning {
+    /// The concatenated texts. `ends` contains the end offset of each text.
+    text: String,
+    ends: Vec<usize>,
+    /// True if a marker that must be at the start of a line may come before these texts.
+    is_at_line_start: bool,
+}
+
+impl HeldBeginning {
+    fn start(&mut self, is_at_line_start: bool) {
+        self.text.clear();
+        self.ends.clear();
+        self.is_at_line_start = is_at_line_start;
+    }
+
+    fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.ends.push(self.text.len());
+    }
+
+    /// Removes the last text.
+    fn pop(&mut self) {
+        self.ends.pop();
+        self.text
+            .truncate(self.ends.last().copied().unwrap_or_default());
+    }
+
+    /// Removes the first texts, up to this number.
+    fn remove(&mut self, count: usize) {
+        let removed = self.ends.drain(..count).next_back().unwrap_or_default();
+        self.text.drain(..removed);
+        for end in &mut self.ends {
+            *end -= removed;
+        }
+    }
+
+    /// Returns the offset of the first position at which the text must be scanned.
+    fn first_marker(&self, scanner: &Scanner, settings: &Settings) -> Option<usize> {
+        scanner.first_marker(&self.text, self.is_at_line_start, settings)
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let mut start = 0;
+        self.ends.iter().map(move |end| {
+            let text = self.text.get(start..*end).unwrap_or_default();
+            start = *end;
+            text
+        })
+    }
 }
 
 /// State of one choice.
@@ -125,6 +173,8 @@ struct Choice {
     index: i32,
     scanner: Scanner,
     text_position: TextPosition,
+    /// Used if `text_position` is `Beginning`.
+    beginning: HeldBeginning,
     /// Parts with content that is held back, in order.
     parts: VecDeque<Part>,
     /// The part without text whose start event is held back, if any.
@@ -231,13 +281,14 @@ impl TextCalls {
             choices: List::default(),
             singles: 0,
             last: 0,
-            row: RowOfPieces::default(),
+            accepted: 0,
         })
     }
 
     /// Returns true if any text is held back.
     pub(crate) fn holds(&self) -> bool {
-        self.choices.iter().any(|choice| !choice.parts.is_empty())
+        let mut choices = self.choices.iter();
+        choices.any(|choice| !choice.parts.is_empty() || choice.holds_beginning())
     }
 
     fn note_refusal(&mut self, choice: i32, text: &str) {
@@ -262,13 +313,14 @@ impl TextCalls {
             index,
             ..Choice::default()
         });
-        choice.text_position = TextPosition::None;
         let context = Context {
             settings: &self.settings,
             tools: &self.tools,
             max_calls: self.max_calls,
             max_bytes: self.max_bytes,
         };
+        choice.scan_beginning(&context);
+        choice.text_position = TextPosition::None;
         (choice, context)
     }
 
@@ -307,7 +359,9 @@ impl TextCalls {
         delta: &Delta<'_>,
     ) {
         self.count_single();
-        if channel == Channel::Text && self.opens_unmarked(out, event, delta) {
+        let is_read = channel == Channel::Text
+            && (self.opens_unmarked(out, event, delta) || self.reads_beginning(out, delta));
+        if is_read {
             return;
         }
         self.read(out, channel, event, delta);
@@ -342,6 +396,20 @@ impl TextCalls {
         choice.start_only(out, delta.part);
         out.emit(event);
         true
+    }
+
+    /// Reads a piece that ends with the possible beginning of a marker, or that follows such a piece. Emits the pieces
+    /// that contain no part of such a beginning, and returns true.
+    ///
+    /// Returns false and changes nothing if the piece must be scanned, because a marker is complete or other content is
+    /// held back.
+    fn reads_beginning(&mut self, out: &mut Output<'_>, delta: &Delta<'_>) -> bool {
+        let settings = &*self.settings;
+        if settings.mode != Mode::Promote || delta.metadata.is_some() {
+            return false;
+        }
+        let choice = read_last(&mut self.choices, &mut self.last, delta.choice);
+        choice.is_some_and(|choice| choice.reads_beginning(out, delta, settings))
     }
 
     fn read(
@@ -379,6 +447,11 @@ impl TextCalls {
             return;
         }
         if is_free && !delta.text.chars().all(is_blank) && choice.start_only(out, delta.part) {
+            out.emit(event);
+            return;
+        }
+        if is_free && choice.holds_only_text(delta.part) {
+            choice.release(out, usize::MAX);
             out.emit(event);
             return;
         }
@@ -727,7 +800,69 @@ impl Choice {
 
     /// Returns true if nothing is held back, and text without a marker will not be held back either.
     fn is_free(&self, settings: &Settings) -> bool {
-        self.parts.is_empty() && self.scanner.is_idle(settings)
+        self.parts.is_empty() && !self.holds_beginning() && self.scanner.is_idle(settings)
+    }
+
+    fn holds_beginning(&self) -> bool {
+        matches!(self.text_position, TextPosition::Beginning(_))
+    }
+
+    /// Reads a piece as described for `TextCalls::reads_beginning`.
+    fn reads_beginning(
+        &mut self,
+        out: &mut Output<'_>,
+        delta: &Delta<'_>,
+        settings: &Settings,
+    ) -> bool {
+        let part = delta.part;
+        match self.text_position {
+            TextPosition::LineStart(it) if it == part => self.beginning.start(true),
+            TextPosition::InLine(it) if it == part => self.beginning.start(false),
+            TextPosition::Beginning(it) if it == part => {}
+            _ => return false,
+        }
+        let mut held = mem::take(&mut self.beginning);
+        held.push(delta.text);
+        let text = held.text.as_str();
+        let found = held.first_marker(&self.scanner, settings);
+        let beginning = found.and_then(|first| text.as_bytes().get(first..));
+        if beginning.is_some_and(|beginning| settings.begins_marker(beginning)) {
+            held.pop();
+            self.beginning = held;
+            return false;
+        }
+        let first = found.unwrap_or(text.len());
+        let count = held.ends.partition_point(|end| *end <= first);
+        for text in held.texts().take(count) {
+            out.emit(&Event::TextDelta(Delta { text, ..*delta }));
+        }
+        let length = count.checked_sub(1).and_then(|last| held.ends.get(last));
+        let read = text.get(..length.copied().unwrap_or_default());
+        let read = read.unwrap_or_default();
+        self.scanner.take_plain(read);
+        held.is_at_line_start = settings.ends_line(read, held.is_at_line_start);
+        held.remove(count);
+        self.text_position = match (held.ends.is_empty(), held.is_at_line_start) {
+            (false, _) => TextPosition::Beginning(part),
+            (true, true) => TextPosition::LineStart(part),
+            (true, false) => TextPosition::InLine(part),
+        };
+        self.beginning = held;
+        true
+    }
+
+    /// Scans the deltas in `beginning`, which are then held back like other deltas.
+    fn scan_beginning(&mut self, context: &Context<'_>) {
+        let TextPosition::Beginning(part) = self.text_position else {
+            return;
+        };
+        let start = self.scanner.push(&self.beginning.text);
+        self.scanner.advance(context, false);
+        let mut scanned = Part::new(part, Channel::Text, start);
+        for text in self.beginning.texts() {
+            scanned.hold(text, None);
+        }
+        self.parts.push_back(scanned);
     }
 
     /// Switches to the part that the next text belongs to. If that is an earlier part, scanning of this choice ends,
@@ -778,6 +913,14 @@ impl Choice {
         }
     }
 
+    /// Returns true if nothing is held back except text of one part, none of which belongs to a block.
+    fn holds_only_text(&self, number: u32) -> bool {
+        let mut parts = self.parts.iter();
+        let is_text =
+            |part: &Part| part.part == number && part.opened.is_none() && part.done.is_none();
+        self.scanner.pending.is_empty() && parts.len() == 1 && parts.all(is_text)
+    }
+
     /// If nothing else is held back, emits the start event of a part, and returns true.
     fn start_only(&mut self, out: &mut Output<'_>, number: u32) -> bool {
         let is_only = self.parts.len() == 1;
@@ -815,124 +958,46 @@ impl Choice {
     /// If no marker can begin in the next piece of a part, accepts the piece and returns true.
     fn takes(&mut self, part: u32, text: &str, settings: &Settings) -> bool {
         let is_next = matches!(self.text_position, TextPosition::InLine(it) | TextPosition::LineStart(it) if it == part);
-        let is_plain = || {
-            let mut examined = Vec::new();
-            self.unmarked_pieces(text, &[text.len()], settings, &mut examined) == 1
-                && examined.is_empty()
-        };
-        let takes = is_next && (self.is_unmarked(text, settings) || is_plain());
+        let takes = is_next && self.first_marker(text, settings).is_none();
         if takes {
             self.take_plain(part, text, settings);
         }
         takes
     }
 
-    /// Returns true if nothing is held and no marker can begin at the start of this text, because the text continues a
-    /// line or begins its line with a different byte.
-    fn may_go_on_with(&self, text: &str, settings: &Settings) -> bool {
-        match self.text_position {
-            TextPosition::None | TextPosition::Opened(_) => false,
-            TextPosition::LineStart(_) => !settings.may_begin_line(text),
-            TextPosition::InLine(_) => true,
-        }
-    }
-
-    /// Returns true if nothing is held and the text contains none of the bytes at which a marker can begin.
-    fn is_unmarked(&self, text: &str, settings: &Settings) -> bool {
-        self.may_go_on_with(text, settings) && !settings.marks.is_in(text.as_bytes())
-    }
-
-    /// Returns how many of the next pieces of a part come before the first marker. Adds to `examined` the positions of
-    /// the pieces that may end with the beginning of a marker.
-    fn unmarked_pieces(
-        &self,
-        text: &str,
-        ends: &[usize],
-        settings: &Settings,
-        examined: &mut Vec<usize>,
-    ) -> usize {
+    /// Returns the offset of the first position at which the text must be scanned, because a marker may begin there. If
+    /// the text must be scanned from a position before it, this is the start of the text.
+    fn first_marker(&mut self, text: &str, settings: &Settings) -> Option<usize> {
         let is_at_line_start = match self.text_position {
-            TextPosition::None | TextPosition::Opened(_) => return 0,
+            TextPosition::None | TextPosition::Opened(_) => return Some(0),
             TextPosition::LineStart(_) => true,
             TextPosition::InLine(_) => false,
+            TextPosition::Beginning(_) => {
+                let held = &mut self.beginning;
+                held.push(text);
+                let first = held.first_marker(&self.scanner, settings);
+                held.pop();
+                return first.map(|first| first.saturating_sub(held.text.len()));
+            }
         };
-        self.scanner
-            .unmarked_pieces(text, ends, is_at_line_start, settings, examined)
+        self.scanner.first_marker(text, is_at_line_start, settings)
     }
 
-    /// Scans pieces of a part that contain no marker.
-    ///
-    /// `row.examined` contains the positions of the pieces that may end with the beginning of a marker. Each of these
-    /// pieces is scanned individually, because its end determines what is held back. Sets `row.divided` to the offset
-    /// at which each delta ends that can be emitted, and returns the length of the text that can be emitted.
-    fn read_row(
-        &mut self,
-        part: u32,
-        text: &str,
-        ends: &[usize],
-        context: &Context<'_>,
-        row: &mut RowOfPieces,
-    ) -> usize {
-        let settings = context.settings;
-        let before = self.scanner.length();
-        row.divided.clear();
-        let mut examined = row.examined.iter().copied().peekable();
-        let (mut next, mut start) = (0, 0);
-        // The number of pieces that can be emitted as a whole, and the length of the text that can be emitted.
-        let (mut whole, mut free) = (0, 0);
-        while let Some(end) = ends.get(next) {
-            while examined.next_if(|position| *position < next).is_some() {}
-            let is_held = self.text_position == TextPosition::None;
-            let plain = examined
-                .peek()
-                .copied()
-                .unwrap_or(ends.len())
-                .min(ends.len());
-            if plain > next && !is_held {
-                let end = plain.checked_sub(1).and_then(|last| ends.get(last));
-                let end = end.copied().unwrap_or_default();
-                self.take_plain(part, text.get(start..end).unwrap_or_default(), settings);
-                (start, next, free) = (end, plain, end);
-            } else {
-                self.scanner.push(text.get(start..*end).unwrap_or_default());
-                free = self.scanner.advance(context, false).saturating_sub(before);
-                self.record_text_position(part, settings);
-                (start, next) = (*end, next + 1);
-            }
-            while let Some(end) = ends.get(whole).filter(|end| **end <= free) {
-                row.divided.push(*end);
-                whole += 1;
-            }
-            if row.divided.last().copied().unwrap_or_default() < free {
-                row.divided.push(free);
-            }
-        }
-        free
-    }
-
-    /// Holds back the end of a row. `free`: the length of the text that is not held back.
-    fn hold_end(&mut self, part: u32, deltas: &Deltas<'_>, free: usize) {
-        let length = deltas.ends.last().copied().unwrap_or_default();
-        let before = self.scanner.length() - length;
-        let channel = match deltas.kind {
-            DeltaKind::Reasoning => Channel::Reasoning,
-            _ => Channel::Text,
+    /// Accepts the pieces in `beginning`, because no marker begins in them.
+    fn take_beginning(&mut self, part: u32, settings: &Settings) {
+        let held = &self.beginning;
+        self.scanner.take_plain(&held.text);
+        self.text_position = match settings.ends_line(&held.text, held.is_at_line_start) {
+            true => TextPosition::LineStart(part),
+            false => TextPosition::InLine(part),
         };
-        let mut held = Part::new(part, channel, before + free);
-        let mut start = free;
-        for end in deltas.ends.iter().filter(|end| **end > free) {
-            let text = deltas.texts.get(start..*end).unwrap_or_default();
-            held.hold(text, None);
-            start = *end;
-        }
-        self.parts.push_back(held);
     }
 
     /// Accepts a piece in which no marker can begin.
     fn take_plain(&mut self, part: u32, text: &str, settings: &Settings) {
         self.scanner.take_plain(text);
         let was_at_start = matches!(self.text_position, TextPosition::LineStart(_));
-        self.text_position = match Scanner::ends_line(text, was_at_start, settings) {
+        self.text_position = match settings.ends_line(text, was_at_start) {
             true => TextPosition::LineStart(part),
             false => TextPosition::InLine(part),
         };
@@ -969,7 +1034,10 @@ impl Choice {
                 }
             }
             let has_block = pending.is_some_and(|(number, _)| number == part.part);
-            let end = end.min(part.length);
+            let mut end = end.min(part.length);
+            if is_current && pending.is_none() && self.scanner.is_in_text() {
+                end = part.start_of_piece(end);
+            }
             let leaves = part.done.is_some() && end == part.length && !has_block;
             if part.opened.is_some() && !leaves && part.is_blank_to(end) {
                 return;
@@ -1038,6 +1106,15 @@ impl Part {
             metadata: metadata.map(str::to_owned),
         });
         self.length += text.len();
+    }
+
+    /// Returns the start of the held piece that an offset divides, or the offset if it divides no piece.
+    fn start_of_piece(&self, offset: usize) -> usize {
+        let before = self
+            .pieces
+            .partition_point(|piece| piece.start + piece.text.len() <= offset);
+        let divided = self.pieces.get(before);
+        divided.map_or(offset, |piece| piece.start.max(self.released))
     }
 
     fn is_blank_to(&self, end: usize) -> bool {
@@ -1329,11 +1406,13 @@ impl EventFilter for TextCalls {
         if !self.reads(deltas.kind) {
             return Row::Unchanged;
         }
-        let choice = read_last(&mut self.choices, &mut self.last, deltas.choice);
-        let Some(choice) = choice else {
+        let Some(choice) = read_last(&mut self.choices, &mut self.last, deltas.choice) else {
             return Row::Single;
         };
-        let (TextPosition::InLine(part) | TextPosition::LineStart(part)) = choice.text_position
+        let before = choice.text_position;
+        let (TextPosition::InLine(part)
+        | TextPosition::LineStart(part)
+        | TextPosition::Beginning(part)) = before
         else {
             return Row::Single;
         };
@@ -1341,56 +1420,44 @@ impl EventFilter for TextCalls {
             Parts::One(one) => one == part,
             Parts::Each(each) => each.iter().all(|one| *one == part),
         };
-        if !is_one {
+        // A shorter row may end with the beginning of a marker.
+        if !is_one || deltas.texts.len() != self.accepted {
             return Row::Single;
         }
-        let length = deltas.ends.last().copied().unwrap_or_default();
-        let text = deltas.texts.get(..length).unwrap_or_default();
-        if self.row.examined.is_empty() {
-            choice.take_plain(part, text, &self.settings);
+        if before != TextPosition::Beginning(part) {
+            choice.take_plain(part, deltas.texts, &self.settings);
             return Row::Unchanged;
         }
-        let context = Context {
-            settings: &self.settings,
-            tools: &self.tools,
-            max_calls: self.max_calls,
-            max_bytes: self.max_bytes,
-        };
-        let free = choice.read_row(part, text, deltas.ends, &context, &mut self.row);
-        if self.settings.mode != Mode::Promote || *self.row.divided == *deltas.ends {
-            return Row::Unchanged;
-        }
-        if free < length {
-            choice.hold_end(part, deltas, free);
-            self.singles = BRIEFLY;
-        }
-        Row::Divided(part, &self.row.divided)
+        choice.take_beginning(part, &self.settings);
+        choice.take_plain(part, deltas.texts, &self.settings);
+        Row::After(Deltas {
+            parts: Parts::One(part),
+            texts: &choice.beginning.text,
+            ends: &choice.beginning.ends,
+            ..*deltas
+        })
     }
 
     fn passes(&mut self, kind: DeltaKind, choice: i32, texts: &str, ends: &[usize]) -> usize {
         if !self.reads(kind) {
             return ends.len();
         }
-        let examined = &mut self.row.examined;
-        examined.clear();
         let choice = read_last(&mut self.choices, &mut self.last, choice);
-        let is_unmarked = |choice: &&mut Choice| choice.is_unmarked(texts, &self.settings);
-        if choice.as_ref().is_some_and(is_unmarked) {
-            return ends.len();
-        }
         let Some(choice) = choice else {
             self.singles = BRIEFLY;
             return 0;
         };
-        let count = choice.unmarked_pieces(texts, ends, &self.settings, examined);
-        if count < ends.len() {
-            let is_brief = match choice.text_position {
-                TextPosition::Opened(_) => true,
-                // The next delta usually shows that no marker begins.
-                TextPosition::None => choice.scanner.is_in_text(),
-                TextPosition::LineStart(_) | TextPosition::InLine(_) => false,
-            };
-            self.singles = if is_brief { BRIEFLY } else { SINGLES };
+        let first = choice.first_marker(texts, &self.settings);
+        let count = first.map_or(ends.len(), |first| {
+            ends.partition_point(|end| *end <= first)
+        });
+        match count.checked_sub(1).and_then(|last| ends.get(last)) {
+            Some(end) => self.accepted = *end,
+            None => {
+                let is_in_block =
+                    choice.text_position == TextPosition::None && !choice.scanner.is_in_text();
+                self.singles = if is_in_block { SINGLES } else { BRIEFLY };
+            }
         }
         count
     }
@@ -1419,9 +1486,9 @@ fn position_of(choices: &List<Choice>, index: i32) -> Option<usize> {
 }
 
 /// Number of deltas to process one by one if a single delta usually suffices: at the start of a choice, because the
-/// first delta is emitted with the start event, and while the beginning of a marker is held back.
+/// first delta is emitted with the start event, and at the possible beginning of a marker.
 const BRIEFLY: usize = 1;
-/// Number of deltas to process one by one if a marker follows, or in a block and after it.
+/// Number of deltas to process one by one in a block and after it.
 const SINGLES: usize = 16;
 
 /// Emits a snapshot of the response with its parts replaced. Added parts come after all parts of the assembler.

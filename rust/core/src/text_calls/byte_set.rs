@@ -14,12 +14,8 @@ impl Default for ByteSet {
 }
 
 impl ByteSet {
-    /// Minimum length in bytes of text that is searched with `memchr`, if the offsets of the found bytes are needed.
+    /// Minimum length in bytes of text that is searched with `memchr`.
     const LONG: usize = 48;
-    /// Minimum length in bytes of text that is searched with `memchr`, if the offsets do not matter.
-    ///
-    /// At this length, `memchr` begins to use vector instructions.
-    const VECTOR: usize = 32;
 
     pub fn new(mut bytes: Vec<u8>) -> ByteSet {
         bytes.sort_unstable();
@@ -33,45 +29,9 @@ impl ByteSet {
         ByteSet { bytes, has }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
     #[inline]
     pub fn has(&self, byte: u8) -> bool {
         self.has.get(usize::from(byte)) == Some(&true)
-    }
-
-    /// Returns true if the text contains one of these bytes.
-    #[inline(always)]
-    pub fn is_in(&self, text: &[u8]) -> bool {
-        match text.len() {
-            0 => false,
-            1 => self.is_at_ends::<1>(text),
-            2..4 => self.is_at_ends::<2>(text),
-            4..8 => self.is_at_ends::<4>(text),
-            _ => self.is_in_longer(text),
-        }
-    }
-
-    #[inline(never)]
-    fn is_in_longer(&self, text: &[u8]) -> bool {
-        match text.len() {
-            ..16 => self.is_at_ends::<8>(text),
-            16..ByteSet::VECTOR => self.is_at_ends::<16>(text),
-            _ => !self.all_long(text, |_| false),
-        }
-    }
-
-    /// Returns true if the first or the last `N` bytes of the text contain one of these bytes.
-    ///
-    /// If the text has at most `2 * N` bytes, these are all of its bytes, and no further loop is needed.
-    #[inline(always)]
-    fn is_at_ends<const N: usize>(&self, text: &[u8]) -> bool {
-        match (text.first_chunk::<N>(), text.last_chunk::<N>()) {
-            (Some(first), Some(last)) => self.has_one_of(first, last),
-            _ => false,
-        }
     }
 
     /// Returns true if one of the bytes in either chunk is in the set.
@@ -86,23 +46,28 @@ impl ByteSet {
         found
     }
 
-    /// Returns true if `holds` returns true for the offset of every byte in the text that is in the set. The offsets
-    /// are checked in no particular order.
-    pub fn all(&self, text: &[u8], holds: impl Fn(usize) -> bool) -> bool {
+    /// Returns the first offset of a byte in the set for which `holds` returns true.
+    #[inline]
+    pub fn find(&self, text: &[u8], holds: impl Fn(usize) -> bool) -> Option<usize> {
         if text.len() >= ByteSet::LONG {
-            return self.all_long(text, holds);
+            return self.find_in_long(text, holds);
         }
         let mut bytes = text.iter().enumerate();
-        bytes.all(|(at, byte)| !self.has(*byte) || holds(at))
+        let found = bytes.find(|(at, byte)| self.has(**byte) && holds(*at));
+        found.map(|(at, _)| at)
     }
 
-    fn all_long(&self, text: &[u8], holds: impl Fn(usize) -> bool) -> bool {
-        self.bytes.chunks(3).all(|some| match some {
-            [one, two, three] => memchr::memchr3_iter(*one, *two, *three, text).all(&holds),
-            [one, two] => memchr::memchr2_iter(*one, *two, text).all(&holds),
-            some => some
-                .iter()
-                .all(|one| memchr::memchr_iter(*one, text).all(&holds)),
+    fn find_in_long(&self, text: &[u8], holds: impl Fn(usize) -> bool) -> Option<usize> {
+        let holds = |at: &usize| holds(*at);
+        self.bytes.chunks(3).fold(None, |found, some| {
+            let text = text.get(..found.unwrap_or(text.len())).unwrap_or_default();
+            let earlier = match some {
+                [one, two, three] => memchr::memchr3_iter(*one, *two, *three, text).find(holds),
+                [one, two] => memchr::memchr2_iter(*one, *two, text).find(holds),
+                [one] => memchr::memchr_iter(*one, text).find(holds),
+                _ => None,
+            };
+            earlier.or(found)
         })
     }
 }
@@ -116,12 +81,28 @@ mod tests {
         let set = ByteSet::new(b"<[]>\n<".to_vec());
         for length in [0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 47, 48, 200] {
             let mut text = vec![b'x'; length];
-            assert!(!set.is_in(&text) && set.all(&text, |_| false));
+            assert_eq!(set.find(&text, |_| true), None);
             for at in 0..length {
                 text[at] = b'>';
-                assert!(set.is_in(&text) && set.all(&text, |found| found == at));
+                assert_eq!(set.find(&text, |_| true), Some(at));
+                assert_eq!(set.find(&text, |found| found != at), None);
                 text[at] = b'x';
             }
+        }
+    }
+
+    #[test]
+    fn the_first_byte_of_all_groups_is_found() {
+        let set = ByteSet::new(b"abcdefgh".to_vec());
+        for length in [8, 100] {
+            let mut text = vec![b'x'; length];
+            for (at, byte) in (2..).zip(b"hbegc") {
+                text[at] = *byte;
+            }
+            assert_eq!(set.find(&text, |_| true), Some(2));
+            assert_eq!(set.find(&text, |at| at > 2), Some(3));
+            assert_eq!(set.find(&text, |at| at > 4), Some(5));
+            assert_eq!(set.find(&text, |at| at > 6), None);
         }
     }
 }

@@ -3,9 +3,8 @@
 /// Kinds of the families whose markers are below a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kinds {
+    /// True if one of the families is a `token`, whose calls may follow prose.
     pub token: bool,
-    pub tag: bool,
-    pub markerless: bool,
     /// True if one of these markers contains another marker.
     pub nesting: bool,
 }
@@ -13,9 +12,12 @@ pub(crate) struct Kinds {
 impl Kinds {
     fn add(&mut self, other: Kinds) {
         self.token |= other.token;
-        self.tag |= other.tag;
-        self.markerless |= other.markerless;
         self.nesting |= other.nesting;
+    }
+
+    /// Returns true if one of the markers may follow prose, or contains a marker, which must not open a block.
+    pub fn may_follow_prose(self) -> bool {
+        self.token || self.nesting
     }
 }
 
@@ -92,28 +94,28 @@ impl MarkerTree {
     }
 
     pub fn read(&self, text: impl IntoIterator<Item = u8>) -> Beginning {
-        let (_, beginning) = self.walk(text);
-        beginning
-    }
-
-    /// Returns the number of bytes with which a marker also begins, up to the end of the shortest marker, and how the
-    /// text begins.
-    pub fn walk(&self, text: impl IntoIterator<Item = u8>) -> (usize, Beginning) {
-        let mut length = 0;
         let Some(mut node) = self.nodes.first() else {
-            return (length, Beginning::Other);
+            return Beginning::Other;
         };
         for byte in text {
             let Some(next) = node.after(byte).and_then(|next| self.nodes.get(next)) else {
-                return (length, Beginning::Other);
+                return Beginning::Other;
             };
-            length += 1;
             if next.is_marker {
-                return (length, Beginning::Marker);
+                return Beginning::Marker;
             }
             node = next;
         }
-        (length, Beginning::Prefix(node.below))
+        Beginning::Prefix(node.below)
+    }
+
+    /// Returns the kinds of the markers that begin with the text and are longer, or `None` if there are no such markers.
+    pub fn continuations(&self, text: &[u8]) -> Option<Kinds> {
+        let mut node = self.nodes.first()?;
+        for byte in text {
+            node = self.nodes.get(node.after(*byte)?)?;
+        }
+        (!node.next.is_empty()).then_some(node.below)
     }
 }
 
@@ -128,25 +130,35 @@ mod tests {
                 token: true,
                 ..Kinds::default()
             },
-            Kinds {
-                tag: true,
-                ..Kinds::default()
-            },
+            Kinds::default(),
         );
         let mut tree = MarkerTree::default();
         tree.insert("<|call|>".bytes(), token);
         tree.insert("<call>".bytes(), tag);
         tree.insert("<calls>".bytes(), tag);
         let read = |text: &str| tree.read(text.bytes());
-        let both = Kinds { tag: true, ..token };
-        assert_eq!(read("<"), Beginning::Prefix(both));
+        assert_eq!(read("<"), Beginning::Prefix(token));
         assert_eq!(read("<call"), Beginning::Prefix(tag));
         assert_eq!(read("<|cal"), Beginning::Prefix(token));
         assert_eq!(read("<call>"), Beginning::Marker);
         assert_eq!(read("<calls> x"), Beginning::Marker);
         assert_eq!(read("<cart>"), Beginning::Other);
         assert_eq!(read("x"), Beginning::Other);
-        assert_eq!(tree.walk("<cart>".bytes()), (3, Beginning::Other));
-        assert_eq!(tree.walk("<calls>".bytes()), (7, Beginning::Marker));
+    }
+
+    #[test]
+    fn a_marker_may_continue_another_marker() {
+        let token = Kinds {
+            token: true,
+            ..Kinds::default()
+        };
+        let mut tree = MarkerTree::default();
+        tree.insert("[CALLS]".bytes(), token);
+        tree.insert("[CALLS] [".bytes(), token);
+        let continuations = |text: &str| tree.continuations(text.as_bytes());
+        assert_eq!(continuations("[CA"), Some(token));
+        assert_eq!(continuations("[CALLS]"), Some(token));
+        assert_eq!(continuations("[CALLS] ["), None);
+        assert_eq!(continuations("[CALLS] x"), None);
     }
 }

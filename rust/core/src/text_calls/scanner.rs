@@ -8,15 +8,12 @@ use crate::text_calls::family::Tier;
 use crate::text_calls::layout::Layout;
 use crate::text_calls::layout::MarkerPosition;
 use crate::text_calls::marker_tree::Beginning;
-use crate::text_calls::marker_tree::Kinds;
 use crate::text_calls::plain_text::PlainText;
 use crate::text_calls::reading::Parse;
 use crate::text_calls::reading::ParseFailure;
 use crate::text_calls::reading::ParsedCall;
 use crate::text_calls::reading::Reading;
 use crate::text_calls::reading::is_blank;
-use crate::text_calls::reading::is_indent;
-use crate::text_calls::settings::Marker;
 use crate::text_calls::settings::Settings;
 use crate::text_calls::settings::TextAfterCall;
 use crate::text_calls::values::Refusal;
@@ -181,74 +178,38 @@ impl Scanner {
 
     /// Returns true if a marker that must be at the start of a line may come next.
     pub fn is_at_line_start(&self, settings: &Settings) -> bool {
-        !settings.line_firsts.is_empty() && self.begins_line(self.text.len(), settings)
+        settings.ends_line(&self.text, true)
     }
 
-    /// Returns true if a marker that must be at the start of a line may come after this text, in which no marker can
-    /// begin. `was_at_start`: such a marker may come before it.
-    pub fn ends_line(text: &str, was_at_start: bool, settings: &Settings) -> bool {
-        let last = text.bytes().rev().find(|byte| !is_indent(*byte));
-        last.map_or(was_at_start, |byte| {
-            !settings.line_firsts.is_empty() && settings.line_ends.has(byte)
-        })
-    }
-
-    /// Returns how many of the next pieces come before the first marker. Adds to `examined` the positions of the pieces
-    /// that may end with the beginning of a marker.
+    /// Returns the offset of the first position from which the text must be scanned: a marker begins there, or the text
+    /// from there on may be the beginning of a marker.
     ///
-    /// `ends` contains the offset in `text` at which each piece ends.
-    pub fn unmarked_pieces(
+    /// `is_at_line_start`: a marker that must be at the start of a line may come first.
+    pub fn first_marker(
         &self,
         text: &str,
-        ends: &[usize],
         is_at_line_start: bool,
         settings: &Settings,
-        examined: &mut Vec<usize>,
-    ) -> usize {
+    ) -> Option<usize> {
         if matches!(self.state, State::Off) {
-            return ends.len();
+            return None;
         }
-        let text = text.as_bytes();
-        let mut marker = usize::MAX;
-        let mut read = |at: usize| {
-            let (length, beginning) = settings.tree.walk(text.iter().skip(at).copied());
-            if beginning == Beginning::Marker {
-                marker = marker.min(at);
+        settings.starts.find(text.as_bytes(), |at| {
+            match settings.beginning(text.as_bytes().get(at..).unwrap_or_default()) {
+                Beginning::Other => false,
+                Beginning::Marker => true,
+                Beginning::Prefix(kinds) => {
+                    let before = text.get(..at).unwrap_or_default();
+                    kinds.may_follow_prose() || settings.ends_line(before, is_at_line_start)
+                }
             }
-            let piece = pieces_before(ends, at);
-            if ends.get(piece).is_some_and(|end| at + length >= *end) {
-                examined.push(piece);
-            }
-            marker
-        };
-        let first = line_first(text, 0, settings).filter(|_| is_at_line_start);
-        let mut end = first.map_or(usize::MAX, &mut read);
-        for (at, byte) in text.iter().enumerate() {
-            if !settings.marks.has(*byte) {
-                continue;
-            }
-            if at >= end {
-                break;
-            }
-            if settings.firsts.has(*byte) {
-                end = read(at);
-            }
-            if settings.line_ends.has(*byte) {
-                end = line_first(text, at + 1, settings).map_or(end, &mut read);
-            }
-        }
-        examined.sort_unstable();
-        pieces_before(ends, end)
+        })
     }
 
     /// Returns true if only whitespace separates the position from the start of its line, or from a literal that is
     /// treated as a line end.
     fn begins_line(&self, position: usize, settings: &Settings) -> bool {
-        // Search backwards over whitespace only, because the text may be long and contain no line end.
-        let before = self.text.as_bytes().get(..position).unwrap_or_default();
-        let mut before = before.iter().rev();
-        let last = before.find(|byte| !is_indent(**byte));
-        last.is_none_or(|byte| settings.line_ends.has(*byte))
+        settings.ends_line(self.text.get(..position).unwrap_or_default(), true)
     }
 
     /// Appends text that must be scanned. Returns the length of the text before it.
@@ -341,38 +302,28 @@ impl Scanner {
         let remaining = self.text.get(position..).unwrap_or_default();
         let text = MarkerMatch::Text(remaining.chars().next().map_or(1, char::len_utf8));
         let is_fresh = self.is_fresh(settings);
-        if !is_fresh && repeatable_family.is_none() {
-            match settings.tree.read(remaining.bytes()) {
-                Beginning::Other => return text,
-                Beginning::Prefix(kinds) => {
-                    return match self.may_wait(position, kinds, settings) {
-                        false => text,
-                        true if over => MarkerMatch::PrefixAtEnd,
-                        true => MarkerMatch::Prefix,
-                    };
-                }
-                Beginning::Marker => {}
-            }
-        }
-        let mut markers = settings.markers.iter();
-        let is_looked_for = |marker: &&Marker| is_fresh || marker.follows(repeatable_family);
-        let whole = markers
-            .clone()
-            .filter(is_looked_for)
-            .find(|marker| remaining.starts_with(marker.text.as_str()));
-        let waits = |marker: &Marker| {
-            marker.text.len() > remaining.len() && marker.text.starts_with(remaining)
-        };
-        let is_prefix = markers.clone().filter(is_looked_for).any(waits);
-        if whole.is_none() && !is_prefix {
+        let reads_bare = is_fresh || repeatable_family.is_some();
+        if !reads_bare && !settings.may_begin(remaining.as_bytes()) {
             return text;
         }
+        if self.may_wait(position, is_fresh, settings) {
+            return if over {
+                MarkerMatch::PrefixAtEnd
+            } else {
+                MarkerMatch::Prefix
+            };
+        }
+        let remaining = self.text.get(position..).unwrap_or_default();
+        let mut markers = settings.markers.iter();
+        let whole = markers.find(|marker| {
+            (is_fresh || marker.follows(repeatable_family))
+                && remaining.starts_with(marker.text.as_str())
+        });
+        let Some(marker) = whole else {
+            return text;
+        };
         let Some(marker_position) = self.marker_position(position, settings) else {
             return text;
-        };
-        let remaining = self.text.get(position..).unwrap_or_default();
-        let waits = |marker: &Marker| {
-            marker.text.len() > remaining.len() && marker.text.starts_with(remaining)
         };
         let is_empty = self.layout.is_empty;
         let may = |at: &usize| {
@@ -386,19 +337,6 @@ impl Scanner {
                 }
                 None => false,
             }
-        };
-        let may_wait = |marker: &Marker| {
-            waits(marker) && (marker.is_nesting || marker.families.iter().any(may))
-        };
-        if is_prefix && markers.any(may_wait) {
-            return if over {
-                MarkerMatch::PrefixAtEnd
-            } else {
-                MarkerMatch::Prefix
-            };
-        }
-        let Some(marker) = whole else {
-            return text;
         };
         let families: Vec<usize> = marker.families.iter().copied().filter(may).collect();
         let Some(first) = families.first().copied() else {
@@ -438,21 +376,21 @@ impl Scanner {
         Some(self.layout.marker_position(&self.text, position, words))
     }
 
-    /// Returns true if the text after an offset must be held back, because it may be the beginning of a marker of one
-    /// of these kinds.
-    fn may_wait(&mut self, position: usize, kinds: Kinds, settings: &Settings) -> bool {
-        // Only a special token may follow prose.
-        let needs_line_start = !kinds.nesting && !kinds.token && self.pending.is_empty();
-        if needs_line_start && !self.begins_line(position, settings) {
-            return false;
+    /// Returns true if the text after an offset must be held back, because it is the beginning of a marker.
+    ///
+    /// Whether a call is allowed there is determined only if the marker is complete, because the layout then has to
+    /// read all text before it.
+    fn may_wait(&mut self, position: usize, is_fresh: bool, settings: &Settings) -> bool {
+        let remaining = self.text.get(position..).unwrap_or_default();
+        match settings.tree.continuations(remaining.as_bytes()) {
+            Some(kinds) => kinds.may_follow_prose() || self.begins_line(position, settings),
+            None if is_fresh && settings.begins_bare_marker(remaining) => {
+                let words = &settings.words;
+                let marker_position = self.layout.marker_position(&self.text, position, words);
+                marker_position == MarkerPosition::Start && self.layout.is_empty
+            }
+            None => false,
         }
-        let Some(marker_position) = self.marker_position(position, settings) else {
-            return false;
-        };
-        let is_start = marker_position == MarkerPosition::Start;
-        kinds.nesting
-            || (kinds.token && marker_position != MarkerPosition::Nowhere)
-            || (is_start && (kinds.tag || (kinds.markerless && self.layout.is_empty)))
     }
 
     /// Reads whitespace, end-of-turn literals and further blocks after a block. Any other text means that the block was
@@ -730,20 +668,6 @@ impl Scanner {
             repeatable_family,
         });
     }
-}
-
-/// Returns how many pieces end at or before the offset.
-fn pieces_before(ends: &[usize], offset: usize) -> usize {
-    ends.partition_point(|end| *end <= offset)
-}
-
-/// If the line that begins at `start` begins with the first byte of a marker that must start a line, returns the offset
-/// of this byte.
-fn line_first(text: &[u8], start: usize, settings: &Settings) -> Option<usize> {
-    let line = text.get(start..)?;
-    let indent = line.iter().position(|byte| !is_indent(*byte))?;
-    let is_first = settings.line_firsts.has(*line.get(indent)?);
-    is_first.then_some(start + indent)
 }
 
 /// Returns the name and arguments of each call, or the reason for refusing the block.

@@ -100,14 +100,16 @@ pub(crate) struct Settings {
     pub firsts: ByteSet,
     /// First bytes of the markers that must start a line, except those in `firsts`.
     pub line_firsts: ByteSet,
-    /// Last bytes of the literals that end a line or are treated as a line end.
+    /// Last bytes of the literals that end a line or are treated as a line end. Empty if no marker must start a line.
     pub line_ends: ByteSet,
+    /// Last characters of these literals.
+    pub line_end_marks: Vec<char>,
     /// Bytes at which a marker can begin, or after which a new line can begin with a marker.
     ///
     /// Text without any of these bytes contains no marker, except possibly at its start.
     pub marks: ByteSet,
     /// First bytes of all markers except those of markerless families.
-    starts: ByteSet,
+    pub starts: ByteSet,
     /// All markers except those of markerless families.
     pub tree: MarkerTree,
     /// Literals that may follow a block, longest first.
@@ -182,10 +184,20 @@ impl Settings {
             })
         });
         let messages: Vec<Message> = messages.collect();
-        let mut line_ends = vec![b'\n'];
-        line_ends.extend(pairs.iter().filter_map(|[_, close]| close.bytes().last()));
-        line_ends.sort_unstable();
-        line_ends.dedup();
+        let has_tags = families.iter().any(|family| family.tier == Tier::Tag);
+        let mut line_end_marks: Vec<char> = Vec::new();
+        if has_tags {
+            line_end_marks.push('\n');
+            line_end_marks.extend(
+                pairs
+                    .iter()
+                    .filter_map(|[_, close]| close.chars().next_back()),
+            );
+        }
+        line_end_marks.sort_unstable();
+        line_end_marks.dedup();
+        let last_bytes = line_end_marks.iter().map(char::to_string);
+        let line_ends: Vec<u8> = last_bytes.filter_map(|mark| mark.bytes().last()).collect();
         let lists = Lists {
             reasoning: pairs,
             messages,
@@ -195,24 +207,14 @@ impl Settings {
         };
         let mut tree = MarkerTree::default();
         for marker in markers.iter().filter(|marker| !marker.is_bare) {
-            let of = marker.families.iter().filter_map(|at| families.get(*at));
-            let mut kinds = Kinds {
+            let mut of = marker.families.iter().filter_map(|at| families.get(*at));
+            let kinds = Kinds {
+                token: of.any(|family| family.tier == Tier::Token),
                 nesting: marker.is_nesting,
-                ..Kinds::default()
             };
-            for family in of {
-                match family.tier {
-                    Tier::Token => kinds.token = true,
-                    Tier::Tag => kinds.tag = true,
-                    Tier::Markerless => kinds.markerless = true,
-                }
-            }
             tree.insert(marker.text.bytes(), kinds);
         }
-        let mut marks = firsts.clone();
-        if !line_firsts.is_empty() {
-            marks.extend(&line_ends);
-        }
+        let marks = [firsts.as_slice(), &line_ends].concat();
         Some(Settings {
             mode: match entry.word("mode")?.as_str() {
                 "report" => Mode::Report,
@@ -230,6 +232,7 @@ impl Settings {
             starts: ByteSet::new([firsts.as_slice(), &line_firsts].concat()),
             tree,
             line_ends: ByteSet::new(line_ends),
+            line_end_marks,
             line_firsts: ByteSet::new(line_firsts),
             end_of_turn,
             next_turn,
@@ -251,16 +254,39 @@ impl Settings {
         })
     }
 
+    /// Determines how the text begins. The bare markers of markerless families do not count.
+    pub fn beginning(&self, text: &[u8]) -> Beginning {
+        self.tree.read(text.iter().copied())
+    }
+
     /// Returns true if the text begins with a marker, or is the beginning of one. The bare markers of markerless
     /// families do not count.
     pub fn may_begin(&self, text: &[u8]) -> bool {
-        self.tree.read(text.iter().copied()) != Beginning::Other
+        self.beginning(text) != Beginning::Other
     }
 
-    /// Returns true if the text, which is at the start of a line, may begin with a marker that must start a line.
-    pub fn may_begin_line(&self, text: &str) -> bool {
-        let first = text.bytes().find(|byte| !is_indent(*byte));
-        first.is_some_and(|byte| self.line_firsts.has(byte))
+    /// Returns true if the text begins with a marker. The bare markers of markerless families do not count.
+    pub fn begins_marker(&self, text: &[u8]) -> bool {
+        self.beginning(text) == Beginning::Marker
+    }
+
+    /// Returns true if a marker that must be at the start of a line may come after this text. `was_at_start`: such a
+    /// marker may come before it.
+    pub fn ends_line(&self, text: &str, was_at_start: bool) -> bool {
+        // Search backwards over whitespace only, because the text may be long and contain no line end.
+        let mut bytes = text.bytes().enumerate().rev();
+        let Some((at, last)) = bytes.find(|(_, byte)| !is_indent(*byte)) else {
+            return was_at_start;
+        };
+        let text = text.get(..=at).unwrap_or_default();
+        self.line_ends.has(last)
+            && (last.is_ascii() || self.line_end_marks.iter().any(|mark| text.ends_with(*mark)))
+    }
+
+    /// Returns true if the text is the beginning of a longer bare marker.
+    pub fn begins_bare_marker(&self, text: &str) -> bool {
+        let mut markers = self.markers.iter().filter(|marker| marker.is_bare);
+        markers.any(|marker| marker.text.len() > text.len() && marker.text.starts_with(text))
     }
 
     fn begins_bare(&self, byte: u8) -> bool {

@@ -273,11 +273,12 @@ impl Words {
 
     /// Returns true if the text contains a call marker.
     pub fn has_marker(&self, text: &str) -> bool {
-        let is_none = |at: usize| {
+        let is_marker = |at: usize| {
             let remaining = text.as_bytes().get(at..).unwrap_or_default();
-            self.markers.read(remaining.iter().copied()) != Beginning::Marker
+            self.markers.read(remaining.iter().copied()) == Beginning::Marker
         };
-        !self.marker_firsts.all(text.as_bytes(), is_none)
+        let found = self.marker_firsts.find(text.as_bytes(), is_marker);
+        found.is_some()
     }
 
     /// Returns the tags whose second byte is this one, ignoring ASCII case.

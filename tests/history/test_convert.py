@@ -184,7 +184,7 @@ UNUSABLE: list[tuple[Any, str, str]] = [
         "/1/role: unknown_role: 'frog' is not a role of openai-chat: system, ",
     ),
     ([{"role": "tool", "content": "x"}], "anthropic", "/0/role: unknown_role: 'tool' is not a role of anthropic: s"),
-    ([{"type": "reasoning"}], "responses", "/0/summary: unreadable: a reasoning item must have a summary, "),
+    ([{"type": "reasoning", "summary": [5]}], "responses", "/0: unreadable: found a number where an object is "),
     ([{"role": "user", "content": "x"}], "ai-sdk-ui", "/0/parts: unreadable: a UI message must have parts"),
     ({"messages": []}, "openai-chat", "/messages: too_few: the history has no messages"),
 ]

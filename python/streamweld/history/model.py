@@ -385,7 +385,10 @@ def arguments_text(call: Call) -> str:
 
 
 def arguments_object(call: Call) -> dict[str, Any] | None:
-    """Return the arguments as an object, or None if they are not a JSON object."""
+    """Return the arguments as an object, or None if they are not a JSON object.
+
+    An empty list is an empty object: PHP writes both as `[]` (https://github.com/prism-php/prism/issues/659).
+    """
     value: Any = call.input
     if value is MISSING:
         value = call.parsed
@@ -397,7 +400,7 @@ def arguments_object(call: Call) -> dict[str, Any] | None:
                 value = None
             known: Any = call  # the field is frozen only for type checkers
             known.parsed = value
-    elif value is None:
+    if (value is None and call.input is None) or value == []:
         return {}
     return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
 

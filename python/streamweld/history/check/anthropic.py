@@ -73,6 +73,8 @@ def _block(raw: Json, path: Path, report: Report) -> Block:
         block.text = raw["text"] if isinstance(raw.get("text"), str) else ""
     elif found == "reasoning":
         block.text = str(raw.get("thinking") or "")
+        if kind == "thinking" and not isinstance(raw.get("thinking"), str):
+            report.add("shape", path, "a thinking block must have a string in `thinking`")
         proof = raw.get("signature" if kind == "thinking" else "data")
         block.signature = proof if isinstance(proof, str) and proof else None
     elif found == "call":

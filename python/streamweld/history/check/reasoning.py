@@ -67,7 +67,8 @@ def _items(view: View, facts: Mapping[str, Any], report: Report) -> None:
             report.add("reasoning_id_sent", (*message.path, "id"), block.item_id, "reasoning")
         if facts.get("needs_id") and block.encrypted is not None and not block.item_id:
             report.add("reasoning_id_missing", message.path, "", "reasoning")
-        if facts.get("summary_only") and message.raw.get("content") is not None:
+        content = message.raw.get("content")
+        if content if facts.get("content") == "empty" else facts.get("content") and content is not None:
             report.add("reasoning_content", (*message.path, "content"), "", "reasoning")
         if facts.get("group") and not _followed(view.messages, n):
             report.add("reasoning_alone", message.path, block.item_id or "", "reasoning")

@@ -110,7 +110,11 @@ def _spelled(turns: list[Turn], context: Context) -> list[Turn]:
         for part in turn.parts:
             if isinstance(part, Call) and _is_misspelled(part, text, context):
                 context.edit("arguments_form", part.path, f"wrote the arguments of {part.name!r} as {_FORMS[text]}")
-                part = changed(part, arguments=arguments_text(part)) if text else changed(part, input={})
+                part = (
+                    changed(part, arguments=arguments_text(part))
+                    if text
+                    else changed(part, arguments=None, input=arguments_object(part))
+                )
             parts.append(part)
         out.append(with_parts(turn, parts))
     return out
@@ -119,7 +123,10 @@ def _spelled(turns: list[Turn], context: Context) -> list[Turn]:
 def _is_misspelled(call: Call, text: bool, context: Context) -> bool:
     if call.custom or call.raw is None or call.origin is None or call.origin.dialect != context.family:
         return False
-    return call.arguments is None if text else call.input is None
+    if text:
+        return call.arguments is None
+    is_text = call.arguments is not None
+    return call.input is None or call.input == [] or (is_text and arguments_object(call) is not None)
 
 
 def _is_sound(calls: Iterable[Call], objects: bool, free: bool) -> bool:

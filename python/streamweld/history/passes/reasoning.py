@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["run", "run_field", "run_followed"]
 
 _ID: Final = frozenset({"id"})
+_REQUIRED: Final = {"anthropic": "thinking", "responses": "summary"}  # the member that reasoning must have
 _SIGNED: Final = (
     DETAILS,
     REASONING_ITEMS,
@@ -144,6 +145,8 @@ class _Keeper:
                 parts.append(part)
                 continue
             kept = self._kept(part)
+            if isinstance(kept, Reasoning):
+                kept = self._whole(kept)
             altered = altered or kept is not part
             if kept is None:
                 broken = True
@@ -224,6 +227,17 @@ class _Keeper:
             )
             part_ = changed(part_, item_id=None)
         return part_
+
+    def _whole(self, part: Reasoning) -> Reasoning:
+        """Return the part with its required member, which may be empty. Clients omit it next to a signature or
+        encrypted content.
+        """
+        required = _REQUIRED.get(self.context.family)
+        own = part.origin is not None and part.origin.dialect == self.context.family
+        if required is None or not own or part.kind == "redacted" or members_of(part.raw).get(required) is not None:
+            return part
+        self.context.edit("member_required", part.path, f"added the empty member {required!r}")
+        return changed(part)
 
     def _with_a_sound_id(self, part: Reasoning) -> Reasoning:
         """Return the part, without its item id if the target rejects that id."""

@@ -22,8 +22,8 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     """Return the turns with each reasoning item exactly once, and always followed by the item that it led to."""
     fact = context.facts("reasoning")
     turns = _once(turns, context)
-    if fact.get("summary_only"):
-        turns = _summarized(turns, context)
+    if fact.get("content"):
+        turns = _summarized(turns, fact["content"], context)
     if fact.get("group"):
         turns = _followed(turns, context)
     if fact.get("max_replayed") is not None:
@@ -83,10 +83,11 @@ def _once(turns: list[Turn], context: Context) -> list[Turn]:
     return _replaced(turns, touched, new) if touched else turns
 
 
-def _summarized(turns: list[Turn], context: Context) -> list[Turn]:
+def _summarized(turns: list[Turn], accepted: str, context: Context) -> list[Turn]:
     """Return the turns with `content` removed from the items of the target's dialect.
 
-    If an item has no summary, its content becomes the summary.
+    If an item has no summary, its content becomes the summary. `accepted`: `null`, or `empty`, which also allows an
+    empty list.
     """
     new: dict[int, Reasoning | None] = {}
     touched: set[int] = set()
@@ -94,7 +95,8 @@ def _summarized(turns: list[Turn], context: Context) -> list[Turn]:
         for part in turn.parts if _holds(turn) else ():
             own = isinstance(part, Reasoning) and part.origin is not None and part.origin.dialect == context.family
             content = members_of(part.raw).get("content") if own else None
-            if isinstance(part, Reasoning) and content is not None:
+            refused = content if accepted == "empty" else content is not None
+            if isinstance(part, Reasoning) and refused:
                 what = (
                     "moved the content to the summary"
                     if part.kind == "raw"

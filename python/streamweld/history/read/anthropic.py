@@ -76,7 +76,9 @@ def _block(raw: Json, origin: Origin, path: Path, issuer: str | None) -> Part:
     if kind == "tool_use":
         common = locate(origin, path, raw, _CALL)
         value = raw.get("input")
-        return Call(*common, call_id=as_text(raw.get("id"), path), name=as_text(raw.get("name"), path), input=value)
+        # Clients also send the arguments as text, as in Chat (https://github.com/lijunzh/koda/issues/501).
+        given: Any = {"arguments": value} if isinstance(value, str) else {"input": value}
+        return Call(*common, call_id=as_text(raw.get("id"), path), name=as_text(raw.get("name"), path), **given)
     if kind == "tool_result":
         common = locate(origin, path, raw, _RESULT)
         within = new_origin(DIALECT, path, None, _MESSAGE)

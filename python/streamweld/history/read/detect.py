@@ -184,7 +184,7 @@ def _of_blocks(blocks: Iterable[Any]) -> str | None:
         if kind in _BLOCKS:
             return _BLOCKS[kind]
         if kind == "thinking":
-            return "anthropic" if isinstance(raw.get("thinking"), str) else "openai-chat"
+            return "openai-chat" if isinstance(raw.get("thinking"), list) else "anthropic"  # a list is Mistral's
         if kind == "image":
             return "anthropic" if "source" in raw else "ai-sdk-model"
         if kind == "file":

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.errors import HistoryError
-from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn, pointer
+from streamweld.history.model import Call, Media, Opaque, Reasoning, Result, Text, Turn
 from streamweld.history.read.common import (
     as_list,
     as_mapping,
@@ -176,9 +175,6 @@ def _output(item: Json, path: Path) -> Result:
 
 
 def _reasoning(item: Json, path: Path, issuer: str | None) -> Reasoning:
-    if item.get("summary") is None:
-        detail = "a reasoning item must have a summary, which may be an empty list"
-        raise HistoryError("unreadable", pointer((*path, "summary")), detail=detail)
     origin = new_origin(DIALECT, path, item, frozenset(item))
     summary = [as_mapping(piece, path) for piece in as_list(item.get("summary"), path)]
     content = [as_mapping(piece, path) for piece in as_list(item.get("content"), path)]

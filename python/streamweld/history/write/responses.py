@@ -286,7 +286,7 @@ def _output(part: Result, writer: Writer, custom: set[str]) -> dict[str, Any]:
 
 
 def _reasoning(part: Reasoning, writer: Writer) -> dict[str, Any]:
-    raw = part.kind == "raw" and not writer.context.facts("reasoning").get("summary_only")
+    raw = part.kind == "raw" and not writer.context.facts("reasoning").get("content")
     item: dict[str, Any] = {
         "type": "reasoning",
         "summary": [] if raw else [{"type": "summary_text", "text": text} for text in part.segments],

@@ -75,6 +75,8 @@ FILLERS: dict[str, tuple[bytes, bytes]] = {
     "endless_data": (b"data: ", b"x"),
     "data_lines": (b"", b"data: x\n"),
     "empty_data_lines": (b"", b"data:\n"),
+    "wrapped_fields": (b"", b"data: id:\n"),
+    "wrapped_data_lines": (b"", b"data: data:\n"),
     "long_data_lines": (b"", b"data: " + b"x" * 4000 + b"\n"),
     "endless_document": (b"{", b"x"),
     "document_lines": (b"{\n", b'"x":1,\n'),

@@ -10,10 +10,11 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from streamweld._pure.pipeline.salvage import WHITE, lines_in
+
 __all__ = ["NestedEvent", "nested_event"]
 
 _MOST_LEVELS: Final = 4  # maximum number of events around one payload
-_BLANKS: Final = b" \t\n\r\x0c"
 _LINE: Final = re.compile(rb"(data|event|id|retry):[ \t\r\x0c]*(.*)", re.DOTALL)
 _WORD: Final = re.compile(rb"[A-Za-z0-9._:/-]*")
 _NUMBER: Final = re.compile(rb"[0-9]*")
@@ -24,7 +25,7 @@ class NestedEvent:
     """An event whose lines are the data of another event."""
 
     event: bytes | None  # the value of the last `event` line
-    data: bytes | None  # the values of the `data` lines
+    data: bytes | None  # the values of the `data` lines, joined by line feeds
 
 
 def nested_event(data: bytes) -> NestedEvent | None:
@@ -47,13 +48,13 @@ def nested_event(data: bytes) -> NestedEvent | None:
 
 
 def _unwrap(data: bytes) -> NestedEvent | None:
-    if data.lstrip(_BLANKS)[:1] not in (b"d", b"e", b"i", b"r"):
+    if data.lstrip(WHITE)[:1] not in (b"d", b"e", b"i", b"r"):
         return None  # nearly every payload ends here
     event: bytes | None = None
-    values: list[bytes] = []
+    joined: bytearray | None = None  # a list of the values would take several times the memory of short lines
     has_fields = False
-    for sent in data.split(b"\n"):
-        line = sent.strip(_BLANKS)
+    for sent in lines_in(data):
+        line = sent.strip(WHITE)
         if not line or line[:1] == b":":
             continue
         field = _LINE.fullmatch(line)
@@ -61,7 +62,10 @@ def _unwrap(data: bytes) -> NestedEvent | None:
             return None
         name, value = field.groups()
         if name == b"data":
-            values.append(value)
+            if joined is None:
+                joined = bytearray(value)
+            else:
+                joined += b"\n" + value
         elif (_NUMBER if name == b"retry" else _WORD).fullmatch(value) is None:
             return None
         elif name == b"event":
@@ -69,4 +73,4 @@ def _unwrap(data: bytes) -> NestedEvent | None:
         has_fields = True
     if not has_fields:
         return None
-    return NestedEvent(event, b"\n".join(values) if values else None)
+    return NestedEvent(event, None if joined is None else bytes(joined))

@@ -70,7 +70,7 @@ def salvage(text: bytes, caps: Caps, has_usable_data: Callable[[object], bool], 
     return Salvaged("none")
 
 
-def _lines_in(text: bytes) -> Iterator[bytes]:
+def lines_in(text: bytes) -> Iterator[bytes]:
     """Yield the lines one by one: a list of short lines would take several times the memory of the text."""
     start = 0
     while (end := text.find(b"\n", start)) >= 0:
@@ -85,7 +85,7 @@ def _first_broken_line(text: bytes, caps: Caps) -> int | None:
     A line is broken if it is not a complete document, the marker, null, or a comment.
     """
     start = 0
-    for sent in _lines_in(text):
+    for sent in lines_in(text):
         line = sent.strip(WHITE)
         if line and line[:1] != b":" and line not in (MARKER, b"null") and _whole(line, caps) is None:
             return start
@@ -95,7 +95,7 @@ def _first_broken_line(text: bytes, caps: Caps) -> int | None:
 
 def whole_lines(text: bytes) -> Iterator[bytes]:
     """Yield the trimmed lines one by one, without comments and blank lines."""
-    for sent in _lines_in(text):
+    for sent in lines_in(text):
         line = sent.strip(WHITE)
         if line and line[:1] != b":":
             yield line
@@ -109,7 +109,7 @@ def count_documents(text: bytes) -> int:
 def _tails(text: bytes, caps: Caps) -> Iterator[Payload]:
     """Yield the complete documents after a broken document: on later lines, and after a `data:` inside a line."""
     broken = False
-    for sent in _lines_in(text):
+    for sent in lines_in(text):
         line = sent.strip(WHITE)
         document = _whole(line, caps)
         if document is None:

@@ -9,11 +9,11 @@ use std::borrow::Cow;
 const MOST_LEVELS: usize = 4;
 
 /// An event whose lines are the data of another event.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct NestedEvent<'a> {
     /// The value of the last `event` line, if there is one.
     pub(crate) event: Option<&'a [u8]>,
-    /// The values of the `data` lines, or `None` if there is no such line.
+    /// The values of the `data` lines, joined by line feeds. `None` if the event has no `data` line.
     pub(crate) data: Option<Cow<'a, [u8]>>,
 }
 
@@ -50,7 +50,7 @@ fn unwrap(data: &[u8]) -> Option<NestedEvent<'_>> {
     ) {
         return None; // nearly every payload ends here
     }
-    let (mut event, mut values, mut fields) = (None, Vec::new(), 0);
+    let (mut found, mut has_fields) = (NestedEvent::default(), false);
     for line in data.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {
         if line.is_empty() || line.starts_with(b":") {
             continue;
@@ -62,22 +62,29 @@ fn unwrap(data: &[u8]) -> Option<NestedEvent<'_>> {
         let (name, value) = line.split_at(colon);
         let value = value.get(1..).unwrap_or_default().trim_ascii_start();
         match name {
-            b"data" => values.push(value),
-            b"event" if is_word(value) => event = Some(value),
+            // A list of the values would take several times the memory of short lines.
+            b"data" => match &mut found.data {
+                None => found.data = Some(Cow::Borrowed(value)),
+                Some(Cow::Owned(joined)) => {
+                    joined.push(b'\n');
+                    joined.extend_from_slice(value);
+                }
+                Some(Cow::Borrowed(first)) => {
+                    let mut joined = Vec::with_capacity(data.len());
+                    joined.extend_from_slice(first);
+                    joined.push(b'\n');
+                    joined.extend_from_slice(value);
+                    found.data = Some(Cow::Owned(joined));
+                }
+            },
+            b"event" if is_word(value) => found.event = Some(value),
             b"id" if is_word(value) => {}
             b"retry" if value.iter().all(u8::is_ascii_digit) => {}
             _ => return None,
         }
-        fields += 1;
+        has_fields = true;
     }
-    (fields > 0).then(|| NestedEvent {
-        event,
-        data: match values.as_slice() {
-            [] => None,
-            [value] => Some(Cow::Borrowed(*value)),
-            values => Some(Cow::Owned(values.join(&b'\n'))),
-        },
-    })
+    has_fields.then_some(found)
 }
 
 /// The longest field name with its colon.

@@ -84,30 +84,25 @@ CUT = (
 def test_fillers_that_are_cut(backend: str, stage: str) -> None:
     if stage == "check" and backend == "native":
         pytest.skip("there is one checker for both backends")
-    names = () if FULL else CUT
-    rows = measured(backend, stage, "--cut", *names)
-    assert [row[0] for row in rows] == [name for name in names or FILLERS for _ in range(2)]
-    allowed_rules = {*RAISED, "truncated"}
-    most = allowed(backend, stage)
-    wrong = [
-        f"{' '.join(row)} > {most}"
-        for row in rows
-        if int(row[3]) > most or not (row[2] in allowed_rules or row[2].startswith(NAMED))
-    ]
-    assert not wrong, "\n".join(wrong)
+    _check_whole_and_by_pieces(backend, stage, "--cut", {*RAISED, "truncated"})
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("stage", CONVERTERS if FULL else ("same", "auto_to_chat"))
 def test_fillers_before_an_exceeded_limit(backend: str, stage: str) -> None:
+    _check_whole_and_by_pieces(backend, stage, "--exceed", set(RAISED))
+
+
+def _check_whole_and_by_pieces(backend: str, stage: str, mode: str, rules: set[str]) -> None:
+    """Check the memory of each filler in both sizes of reads, and the error with which it ends."""
     names = () if FULL else CUT
-    rows = measured(backend, stage, "--exceed", *names)
+    rows = measured(backend, stage, mode, *names)
     assert [row[0] for row in rows] == [name for name in names or FILLERS for _ in range(2)]
     most = allowed(backend, stage)
     wrong = [
         f"{' '.join(row)} > {most}"
         for row in rows
-        if int(row[3]) > most or not (row[2] in RAISED or row[2].startswith(NAMED))
+        if int(row[3]) > most or not (row[2] in rules or row[2].startswith(NAMED))
     ]
     assert not wrong, "\n".join(wrong)
 

@@ -86,7 +86,7 @@ class Converter:
         self._held = HeldCalls(config["tools"]) if source == "auto" or holds(source) else None
         self._parser.out.on_request_tools = None if self._held is None else self._held.add_client_tools
         self._reported: Fault | None = None  # error that the upstream sent, if the policy continues after it
-        self._partial_results: set[int] = set()  # parts of tool results of which only pieces arrived
+        self._partial_results: set[int] = set()  # part numbers of tool results that have arrived only in pieces
         self._over = False
         self.error: StreamError | None = None
         self._parser.out.sink = self._take

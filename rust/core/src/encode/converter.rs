@@ -91,7 +91,7 @@ struct EncoderSink {
     /// The renamed calls, or `None` if the converter keeps ids that the target's API rejects.
     tool_ids: Option<ToolIds>,
     transcripts: Transcripts,
-    /// Parts of tool results of which only pieces arrived. The pieces are not written.
+    /// Part numbers of the tool results that have arrived only in pieces, which are not written.
     partial_results: Set<u32>,
     /// For each choice, the number of characters in its text so far. Characters are counted only if carriers are
     /// written.

@@ -913,7 +913,7 @@ impl Choice {
         }
     }
 
-    /// Returns true if nothing is held back except text of one part, none of which belongs to a block.
+    /// Returns true if only text of this part is held back, and no block has begun in it.
     fn holds_only_text(&self, number: u32) -> bool {
         let mut parts = self.parts.iter();
         let is_text =

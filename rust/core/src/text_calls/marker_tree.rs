@@ -109,7 +109,7 @@ impl MarkerTree {
         Beginning::Prefix(node.below)
     }
 
-    /// Returns the kinds of the markers that begin with the text and are longer, or `None` if there are no such markers.
+    /// Returns the kinds of all markers that are longer than the text and begin with it, or `None` if there are none.
     pub fn continuations(&self, text: &[u8]) -> Option<Kinds> {
         let mut node = self.nodes.first()?;
         for byte in text {

@@ -66,7 +66,7 @@ enum Content {
 struct Finish {
     /// True if the response ended so that the client runs its calls.
     is_for_calls: bool,
-    /// The finish word, or the error if there is no finish word.
+    /// The finish word, or an error if the target has no word for the reason.
     word: Result<String, EndingError>,
 }
 

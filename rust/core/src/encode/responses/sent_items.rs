@@ -190,9 +190,9 @@ impl Items {
         copy(context, payload, name, changes);
     }
 
-    /// Returns the id and the index of the item that an event addresses, by its id or, if no item has that id, by its
-    /// index. If several items have the id, the index decides. Returns `None` if there is no such item, or if clients
-    /// expect an item of another type.
+    /// Returns the id and the index of the item that an event addresses. The event's id decides. If no item or more
+    /// than one has that id, the event's index decides. Returns `None` if no item matches, or if clients expect an item
+    /// of another type.
     fn addressed(
         &mut self,
         context: &mut EncodeContext,

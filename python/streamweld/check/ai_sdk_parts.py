@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from streamweld._pure.model.finish_words import is_alias
 from streamweld.check.lifecycle import Json, Lifecycle, Text, array, missing, object_, string
 from streamweld.check.violation import facts
 
@@ -179,7 +180,8 @@ class Parts(Lifecycle):
             if not self._client_calls and not self._inputs:
                 self.record("finish_without_calls")
         elif unified is not None and unified not in self._facts["finish"]:
-            self.record("finish_unknown", repr(unified))
+            alias = isinstance(unified, str) and is_alias("ai-sdk-parts", unified)
+            self.record("finish_alias" if alias else "finish_unknown", repr(unified))
         elif unified is None and "finishReason" in value:
             self.record("fields", f"{kind}: finishReason.unified")
         if array(value, "usage") is not None or isinstance(value.get("usage"), str | int):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from streamweld._pure.model.finish_words import is_alias
 from streamweld.check.lifecycle import Json, Lifecycle, array, count, missing, object_, string
 from streamweld.check.violation import Place, facts
 
@@ -202,7 +203,7 @@ class Anthropic(Lifecycle):
         elif reason is None:
             self.record("stop_reason_missing")
         elif reason not in self._facts["stop_reasons"]:
-            self.record("stop_reason_unknown", reason)
+            self.record("stop_reason_alias" if is_alias("anthropic", reason) else "stop_reason_unknown", reason)
         elif reason == "tool_use" and not self._client_calls:
             self.record("stop_reason_contradicts", "tool_use without a tool_use block")
         elif reason in ("end_turn", "stop_sequence") and self._client_calls:

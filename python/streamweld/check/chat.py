@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
+from streamweld._pure.model.finish_words import is_alias
 from streamweld.check.lifecycle import TRUNCATED, Json, Lifecycle, array, count, missing, object_, string
 from streamweld.check.violation import Place, facts
 
@@ -157,7 +158,7 @@ class Chat(Lifecycle):
             return
         choice.finish = str(reason)
         if reason not in self._facts["finish"]:
-            self.record("finish_unknown", repr(reason))
+            self.record("finish_alias" if is_alias("chat", choice.finish) else "finish_unknown", repr(reason))
         called = choice.called
         if reason in ("tool_calls", "function_call") and not called:
             self.record("finish_without_calls", f"choice {index}")

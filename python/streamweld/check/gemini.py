@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from streamweld._pure.model.finish_words import is_alias
 from streamweld.check.lifecycle import Lifecycle, array, count, missing, object_, string
 from streamweld.check.violation import facts
 
@@ -115,7 +116,7 @@ class Gemini(Lifecycle):
             if before is not None:
                 self.once("finish_repeated", f"candidate {index}: {before}, then {reason}")
             elif reason not in self._facts["finish"]:
-                self.record("finish_unknown", reason)
+                self.record("finish_alias" if is_alias("gemini", reason) else "finish_unknown", reason)
             self._finished[index] = reason
 
     def _part(self, part: dict[str, Any]) -> None:

@@ -29,7 +29,7 @@ from streamweld._pure.assemble.snapshot import client_calls, finished_event, par
 from streamweld._pure.assemble.terminal_message import reconcile
 from streamweld._pure.json.scanner import replace_lone_surrogates
 from streamweld._pure.model.delta import Address, Fragment, Usage
-from streamweld._pure.model.finish_words import meaning
+from streamweld._pure.model.finish_words import is_alias, meaning
 from streamweld._spec import DIALECTS
 from streamweld.events import ResponseStarted, UpstreamErrorEvent
 from streamweld.events import Usage as UsageEvent
@@ -379,6 +379,8 @@ class Assembler(ItemSurface, AttachedSurface):
         if self._over:
             return
         state = self._choice(choice)
+        if is_alias(self._dialect, raw_reason):
+            self._out.mark_misread("finish_alias")  # clients know only their API's word
         take_reason(state, raw_reason, meaning(self._dialect, raw_reason))
         if self._shared.settings.close_at_finish or (state.message_seen and (state.closed or shown_calls(state))):
             self._close_choice(state, ended=True)

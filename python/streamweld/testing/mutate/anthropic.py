@@ -411,6 +411,30 @@ def stop_reason_beside_the_delta(_: Random, stream: Stream) -> Stream:
     return stream.but(changed(stream, move))
 
 
+_OTHER_WORDS = {
+    "end_turn": ("stop", "STOP", "completed"),
+    "tool_use": ("tool_calls", "tool-calls", "TOOL_USE"),
+    "max_tokens": ("length", "MAX_TOKENS"),
+    "refusal": ("content_filter", "SAFETY"),
+}
+
+
+@operator("anthropic", aspect="finish")
+def stop_reason_of_another_api(rng: Random, stream: Stream) -> Stream | None:
+    """The stop reason is the word of another API, such as `tool_calls` or `MAX_TOKENS`."""
+    frame = next(frame for frame in stream.frames if frame.role == "finish")
+    words = _OTHER_WORDS.get((frame.data.get("delta") or {}).get("stop_reason") or "")
+    if words is None:
+        return None
+    word = rng.choice(words)
+
+    def write(data: Any, frame: Frame) -> None:
+        if frame.role == "finish":
+            data["delta"]["stop_reason"] = word
+
+    return stream.but(changed(stream, write))
+
+
 @operator("anthropic", aspect="usage", effect="usage")
 def no_usage_in_the_end(_: Random, stream: Stream) -> Stream:
     """`message_delta` has no usage."""

@@ -640,6 +640,26 @@ _finish(
 _finish("finish_in_camel_case", "The finish reason is under `finishReason`, in capitals.", _camel)
 
 
+_OTHER_WORDS = {
+    "stop": ("end_turn", "STOP", "eos_token", "COMPLETE"),
+    "tool_calls": ("tool_use", "TOOL_CALLS", "tool-calls"),
+    "length": ("max_tokens", "MAX_TOKENS", "max_output_tokens"),
+    "content_filter": ("refusal", "SAFETY", "sensitive"),
+}
+
+
+@operator("chat", aspect="finish")
+def finish_of_another_api(rng: Random, stream: Stream) -> Stream | None:
+    """The finish reason is the word of another API, such as `tool_use` or `MAX_TOKENS`."""
+    at = place_of(stream, "finish")
+    words = _OTHER_WORDS.get(stream.frames[at].data["choices"][0].get("finish_reason") or "")
+    if words is None:
+        return None
+    frames = list(stream.frames)
+    _reason(frames, at, rng.choice(words))
+    return stream.but(frames)
+
+
 @operator("chat", aspect="finish")
 def finish_with_the_last_delta(_: Random, stream: Stream) -> Stream | None:
     """The finish reason is in the last chunk with content."""

@@ -39,6 +39,28 @@ def response_envelope(_: Random, stream: Stream) -> Stream:
     return stream.but(changed(stream, lambda data, _f: {"response": data}))
 
 
+_OTHER_WORDS = {"STOP": ("stop", "end_turn", "tool_calls"), "MAX_TOKENS": ("length", "max_tokens")}
+
+
+@operator("gemini", aspect="finish")
+def reason_of_another_api(rng: Random, stream: Stream) -> Stream | None:
+    """The finish reason is the word of another API, such as `length`, or is in lower case."""
+    reasons = {
+        c["finishReason"] for f in stream.frames for c in (f.data or {}).get("candidates", ()) if "finishReason" in c
+    }
+    words = _OTHER_WORDS.get(next(iter(reasons), ""))
+    if words is None:
+        return None
+    word = rng.choice(words)
+
+    def write(data: Any, _frame: Frame) -> None:
+        for candidate in data.get("candidates", ()):
+            if "finishReason" in candidate:
+                candidate["finishReason"] = word
+
+    return stream.but(changed(stream, write))
+
+
 @operator("gemini", aspect="envelope")
 def members_in_snake_case(_: Random, stream: Stream) -> Stream:
     """Members have the names from the proto files (`finish_reason`), as in a dump by Google's Python SDK."""

@@ -57,6 +57,8 @@ use crate::model::event::Usage;
 use crate::model::event::WireFact;
 use crate::model::fault::Class;
 use crate::model::fault::Fault;
+use crate::model::finish_words::is_alias;
+use crate::model::finish_words::meaning;
 use crate::model::lazy_box::LazyBox;
 use crate::model::output::Output;
 use crate::model::policy::CloseCallsAt;
@@ -67,6 +69,7 @@ use serde_json::Value;
 /// Assembles the parts and calls of one stream from wire deltas.
 #[derive(Debug, Default)]
 pub struct Assembler {
+    dialect: &'static str,
     shared: Shared,
     choices: Choices,
     /// Counts the operations on choices, except those that only append a piece to an open part or call.
@@ -104,6 +107,7 @@ pub(crate) struct ChoiceContext<'a, 'o> {
 impl Assembler {
     pub fn new(config: &Config) -> Assembler {
         Assembler {
+            dialect: "",
             shared: Shared::new(Settings::of(config)),
             ..Assembler::default()
         }
@@ -205,8 +209,9 @@ impl Assembler {
         ctx.spend_growth(more)
     }
 
-    /// Sets the dialect, which determines whether calls may lack an id.
-    pub fn set_dialect(&mut self, dialect: &str) {
+    /// Sets the dialect, which determines whether calls may lack an id and what a finish reason means.
+    pub fn set_dialect(&mut self, dialect: &'static str) {
+        self.dialect = dialect;
         let facts = spec::dialects().get(dialect);
         let optional = facts.and_then(|facts| facts.get("ids_optional"));
         self.shared.ids_optional = optional.and_then(Value::as_bool).unwrap_or(false);
@@ -558,18 +563,15 @@ impl Assembler {
     }
 
     /// Records the finish reason of a choice. If the policy closes calls at the finish reason, or if a complete message
-    /// with calls arrived, the parts and calls of the choice close. `reason` is the normalized meaning of the received
-    /// finish reason (`finish_words::meaning`).
-    pub fn finish(
-        &mut self,
-        out: &mut Output<'_>,
-        index: i32,
-        raw_reason: &str,
-        reason: Option<&'static str>,
-    ) -> ParseResult {
+    /// with calls arrived, the parts and calls of the choice close.
+    pub fn finish(&mut self, out: &mut Output<'_>, index: i32, raw_reason: &str) -> ParseResult {
         if self.over {
             return Ok(());
         }
+        if is_alias(self.dialect, raw_reason) {
+            out.mark_misread("finish_alias"); // clients know only their API's word
+        }
+        let reason = meaning(self.dialect, raw_reason);
         let ChoiceContext { choice, mut ctx } = self.at(out, index)?;
         finish_reason::take_reason(ctx.out, choice, raw_reason, reason)?;
         let at_finish = ctx.out.config.policy.close_calls_at == CloseCallsAt::Finish;

@@ -16,7 +16,7 @@ from streamweld._pure.dialect.gemini.tools import KINDS, read_tool
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.members import Raw, as_object, leftovers
 from streamweld._pure.model.delta import Address
-from streamweld._pure.model.finish_words import meaning
+from streamweld._pure.model.finish_words import is_alias, meaning
 from streamweld._pure.model.unmodelled import CandidatePart
 
 if TYPE_CHECKING:
@@ -105,6 +105,8 @@ class Candidate:
             self._out.diagnose("finish_repeated", detail=reason)
             if meaning("gemini", self.reason) in _CUT and meaning("gemini", reason) not in _CUT:
                 return
+        if is_alias("gemini", reason):
+            self._out.mark_misread("finish_alias")  # the assembler receives the reason only at the end of the input
         self.reason = reason
 
     def finish(self) -> None:

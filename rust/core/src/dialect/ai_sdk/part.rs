@@ -28,7 +28,6 @@ use crate::json::members::members;
 use crate::json::members::present;
 use crate::json::members::text;
 use crate::json::write_string;
-use crate::model::finish_words::meaning;
 use crate::model::spec;
 use crate::model::spec::Code;
 use serde_json::Map;
@@ -50,7 +49,6 @@ pub(crate) struct Schema {
     /// Keys whose duplicates are reported.
     read: HashSet<&'static str>,
     provider_members: ProviderMembers,
-    dialect: &'static str,
     pub(crate) counts: Counts,
 }
 
@@ -116,7 +114,6 @@ impl Schema {
                 encrypted_content: back("encrypted_content"),
                 redacted_content: back("redacted_content"),
             },
-            dialect,
             counts: Counts::of(dialect),
         }
     }
@@ -125,11 +122,6 @@ impl Schema {
         let position = self.types.binary_search_by(|one| one.name.cmp(name));
         let found = position.ok().and_then(|position| self.types.get(position));
         found.unwrap_or(&self.nothing)
-    }
-
-    /// Returns the meaning of a finish reason, such as `natural` or `length`, or `None` if it is unknown.
-    pub(crate) fn reason(&self, raw: &str) -> Option<&'static str> {
-        meaning(self.dialect, raw)
     }
 }
 

@@ -19,7 +19,6 @@ use crate::json::members::members;
 use crate::json::members::present;
 use crate::json::members::string;
 use crate::json::members::text;
-use crate::model::finish_words::meaning;
 use crate::model::spec::fact;
 use crate::model::spec::words;
 use serde_json::Value;
@@ -169,11 +168,6 @@ impl Facts {
             return None;
         }
         read(kind).copied()
-    }
-
-    /// Returns the meaning of a stop reason, such as `natural` or `length`, or `None` if it is unknown.
-    pub(crate) fn reason(&self, raw: &str) -> Option<&'static str> {
-        meaning(DIALECT, raw)
     }
 }
 

@@ -240,8 +240,7 @@ impl Anthropic {
         self.blocks.finish(wire)?;
         self.reason = true;
         let reason = notes.clean(reason);
-        wire.assembler
-            .finish(wire.out, 0, &reason, FACTS.reason(&reason))?;
+        wire.assembler.finish(wire.out, 0, &reason)?;
         Ok(true)
     }
 }

@@ -250,7 +250,7 @@ impl Anthropic {
         if let Some(reason) = self.reported_at_start.take().filter(|_| !self.reason) {
             wire.out.mark_misread("reason_at_start"); // clients take the stop reason from `message_delta`
             let DecodeContext { assembler, out } = &mut *wire;
-            assembler.finish(out, 0, &reason, FACTS.reason(&reason))?;
+            assembler.finish(out, 0, &reason)?;
         }
         wire.assembler.done(wire.out)?;
         self.ended = true;

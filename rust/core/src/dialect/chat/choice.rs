@@ -426,8 +426,7 @@ impl ChoiceState {
             let runs = reason.is_some_and(|reason| RUNS_CALLS.contains(&reason));
             self.side_calls.settle(wire, self.index)?;
             self.readers.end(wire.out, runs);
-            wire.assembler
-                .finish(wire.out, self.index, &raw_reason, reason)?;
+            wire.assembler.finish(wire.out, self.index, &raw_reason)?;
         }
         Ok(ChoiceResult {
             upstream_error,

@@ -34,6 +34,8 @@ use crate::model::delta::Channel;
 use crate::model::delta::ItemKind;
 use crate::model::delta::PartAt;
 use crate::model::delta::PartAttributes;
+use crate::model::finish_words::is_alias;
+use crate::model::finish_words::meaning;
 use crate::model::small_map::Numbered;
 use crate::model::spec::Code;
 use crate::model::unmodelled::Unmodelled;
@@ -151,7 +153,7 @@ impl Candidate {
     ) -> ParseResult {
         let members = &value.members;
         let reason = a_reason(members, at, "finishReason", notes);
-        let fails = |reason: &Cow<'_, str>| FACTS.reason(reason) == Some("error");
+        let fails = |reason: &Cow<'_, str>| meaning("gemini", reason) == Some("error");
         if reason.as_ref().is_some_and(fails) {
             self.calls.end_waiting(wire)?; // the call came before the failure
             self.calls.failed = true;
@@ -225,14 +227,19 @@ impl Candidate {
     /// truncated, filtered, or failed.
     pub(crate) fn take(&mut self, wire: &mut DecodeContext<'_, '_>, reason: &str) -> ParseResult {
         let cut = |reason| {
-            let meaning = FACTS.reason(reason);
-            matches!(meaning, Some("length" | "content_filter" | "error"))
+            matches!(
+                meaning("gemini", reason),
+                Some("length" | "content_filter" | "error")
+            )
         };
         if let Some(before) = self.reason.as_deref().filter(|before| *before != reason) {
             wire.out.diagnose(Code::FINISH_REPEATED, None, reason)?;
             if cut(before) && !cut(reason) {
                 return Ok(());
             }
+        }
+        if is_alias("gemini", reason) {
+            wire.out.mark_misread("finish_alias"); // the assembler receives the reason only at the end of the input
         }
         self.reason = Some(reason.to_owned());
         Ok(())
@@ -247,14 +254,12 @@ impl Candidate {
         let Some(reason) = self.reason.take() else {
             return Ok(());
         };
-        let meaning = FACTS.reason(&reason);
-        match meaning {
+        match meaning("gemini", &reason) {
             Some("natural") => self.calls.finish(wire)?,
             _ => self.calls.end_waiting(wire)?,
         }
         self.close(wire)?;
-        wire.assembler
-            .finish(wire.out, self.index, &reason, meaning)?;
+        wire.assembler.finish(wire.out, self.index, &reason)?;
         self.reason = Some(reason);
         Ok(())
     }

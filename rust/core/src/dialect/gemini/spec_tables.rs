@@ -16,7 +16,6 @@ use crate::json::members::integer;
 use crate::json::members::present;
 use crate::json::members::text;
 use crate::model::event::Usage;
-use crate::model::finish_words::meaning;
 use crate::model::spec::fact;
 use crate::model::spec::words;
 use serde_json::Value;
@@ -89,11 +88,6 @@ fn camel_case(name: &str) -> String {
 }
 
 impl Facts {
-    /// Returns the meaning of a finish reason, such as `natural` or `length`, or `None` if it is unknown.
-    pub(crate) fn reason(&self, raw: &str) -> Option<&'static str> {
-        meaning(DIALECT, raw)
-    }
-
     /// Returns the token counts in a `usageMetadata` object, and its JSON.
     pub(crate) fn usage<'a>(&self, object: &Object<'a>) -> Usage<'a> {
         Usage {

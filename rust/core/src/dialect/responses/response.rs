@@ -238,7 +238,7 @@ impl Responses {
         }
         self.ended = true;
         let DecodeContext { assembler, out } = &mut reader.wire;
-        assembler.finish(out, 0, &status, FACTS.finish(&status))?;
+        assembler.finish(out, 0, &status)?;
         assembler.done(out)
     }
 }

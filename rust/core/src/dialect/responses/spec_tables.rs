@@ -214,14 +214,9 @@ pub(crate) struct Facts {
 pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(Facts::read);
 
 impl Facts {
-    /// Returns the meaning of a status or reason, such as `natural` or `length`, or `None` if it is unknown.
-    pub(crate) fn finish(&self, word: &str) -> Option<&'static str> {
-        meaning("responses", word)
-    }
-
     /// Returns true if the word is a finish reason that does not mean success.
     pub(crate) fn is_unsuccessful(&self, word: &str) -> bool {
-        let meaning = self.finish(word);
+        let meaning = meaning("responses", word);
         matches!(
             meaning,
             Some("length" | "content_filter" | "error" | "other")

@@ -354,8 +354,7 @@ fn channel(piece: &PlainDelta<'_>) -> Option<Action> {
 }
 
 fn emit_reason(wire: &mut DecodeContext<'_, '_>, reason: &str) -> ParseResult {
-    wire.assembler
-        .finish(wire.out, 0, reason, SCHEMA.reason(reason))
+    wire.assembler.finish(wire.out, 0, reason)
 }
 
 /// Returns the unified finish reason, and the part's metadata, including the provider's finish reason.

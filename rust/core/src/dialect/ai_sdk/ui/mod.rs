@@ -241,8 +241,7 @@ impl AiSdkUi {
             return Ok(());
         };
         chunk.notes.report(wire)?;
-        wire.assembler
-            .finish(wire.out, 0, &reason, SCHEMA.reason(&reason))
+        wire.assembler.finish(wire.out, 0, &reason)
     }
 
     fn error<'a>(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
+from streamweld._pure.dialect.chat.readers import has_wrong_kind
 from streamweld._pure.model.finish_words import is_alias
 from streamweld.check.lifecycle import TRUNCATED, Json, Lifecycle, array, count, missing, object_, string
 from streamweld.check.violation import Place, facts
@@ -93,6 +94,8 @@ class Chat(Lifecycle):
         lacking = missing(value, self._facts["required"])
         if lacking:
             self.once("envelope", lacking)
+        if has_wrong_kind(value):
+            self.once("wrong_kind")
         kind = value.get("object")
         if "object" not in value and _has_content(value):
             self.once("object_missing")

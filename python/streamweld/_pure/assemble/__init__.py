@@ -181,6 +181,11 @@ class Assembler(ItemSurface, AttachedSurface):
                 self._out.counted += 1
                 self._shared.counted_at = self._shared.place
 
+    @property
+    def has_counts(self) -> bool:
+        """True if a token count that is not zero has been received."""
+        return self._usage is not None and not self._usage.is_blank()
+
     def merge_usage(self, usage: Usage) -> None:
         """Merge token counts that arrive in several payloads. Each count that is present replaces the earlier value."""
         if self._over:
@@ -590,8 +595,8 @@ class Assembler(ItemSurface, AttachedSurface):
         finish.concluded = conclude(choice, client_calls(choice))
         if finish.raw is None:
             self._out.diagnose("finish_missing")
-            if finish.concluded == "tool_calls":
-                self._out.mark_misread("finish_missing")  # clients that check for `tool_calls` would not run the calls
+            if finish.concluded == "tool_calls" or DIALECTS[self._dialect].get("reason_required"):
+                self._out.mark_misread("finish_missing")  # clients raise, or do not run the calls
         elif finish.concluded != finish.reason and not finish.natural:
             self._out.diagnose("finish_contradicts", detail=finish.raw)
         if not self._out.silent:

@@ -187,6 +187,11 @@ class Output:
         self.misread = True
         self.why = self.why or why
 
+    def recount(self) -> None:
+        """Record that clients do not have the latest token counts, so that repair writes them again."""
+        self.counted += 1
+        self.mark_misread("usage_missing")
+
     def leave_out(self, why: str) -> None:
         """Mark the current payload so that repair drops it. Clients would reject the payload, and it contains no data
         that they use.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DECODERS",
     "KEEP_ALIVE",
-    "NAMELESS_MARKER",
+    "MARKER_IS_JSON",
     "WALKED",
     "WRAPPED_NAMES",
     "Decoder",
@@ -104,8 +104,8 @@ DECODERS: Mapping[str, type[Decoder]] = {
 }
 # Event names of keep-alives.
 KEEP_ALIVE: Mapping[str, frozenset[str]] = {name: frozenset(DIALECTS[name]["keepalive_events"]) for name in DECODERS}
-# Dialects whose clients ignore `[DONE]` only in an event without a name.
-NAMELESS_MARKER = frozenset([name for name in DECODERS if DIALECTS[name].get("marker_is_nameless")])
+# Dialects whose clients parse `[DONE]` as JSON: in events with a name, or always.
+MARKER_IS_JSON: Mapping[str, str] = {name: DIALECTS[name].get("marker_is_json", "never") for name in DECODERS}
 # Prefixes of event names that make clients wrap the data in another object.
 WRAPPED_NAMES: Mapping[str, tuple[str, ...]] = {
     name: tuple(DIALECTS[name].get("wrapped_names", ())) for name in DECODERS

@@ -21,7 +21,7 @@ from streamweld._pure.model.output import RAW_HEAD
 from streamweld._pure.pipeline.detect import (
     DECODERS,
     KEEP_ALIVE,
-    NAMELESS_MARKER,
+    MARKER_IS_JSON,
     WALKED,
     WRAPPED_NAMES,
     DialectWatch,
@@ -297,8 +297,8 @@ class PayloadPipeline:
             return
         if self._undecided is not None:
             self._report_json_lines(self._undecided)
-        if text == MARKER and event != "message" and self.dialect in NAMELESS_MARKER:
-            out.mark_misread("done_marker")  # clients would parse it as JSON
+        if text == MARKER and self.dialect is not None:
+            self._check_marker(MARKER_IS_JSON[self.dialect], event)
         if self.done:
             self._after_done(text, event)
             return
@@ -597,6 +597,13 @@ class PayloadPipeline:
         decoder = self._decoder()
         decoder.text(text.decode("utf-8", "replace"))
         self.done = self.done or decoder.ended
+
+    def _check_marker(self, is_json: str, event: str) -> None:
+        """Let repair remove a `[DONE]` that clients would parse as JSON."""
+        if is_json == "always":
+            self._out.leave_out("done_marker")
+        elif is_json == "named" and event != "message":
+            self._out.mark_misread("done_marker")
 
     def _after_done(self, text: bytes, event: str) -> None:
         """Report data after the terminal marker, and do not decode it.

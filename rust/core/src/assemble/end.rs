@@ -235,7 +235,7 @@ impl Assembler {
         for choice in self.choices.iter_mut() {
             let is_set = matches!(closing, Closing::Marked | Closing::Reasoned);
             if is_set || choice.finish.raw.is_some() {
-                conclude(out, choice)?;
+                conclude(out, choice, self.shared.reason_required)?;
             }
         }
         Ok(())
@@ -350,14 +350,14 @@ pub fn close_choice(
     close_calls::close_calls(ctx, choice, end, broken_off)
 }
 
-fn conclude(out: &mut Output<'_>, choice: &mut Choice) -> ParseResult {
+fn conclude(out: &mut Output<'_>, choice: &mut Choice, reason_required: bool) -> ParseResult {
     let concluded = finish_reason::conclude(&choice.finish, &choice.client_calls());
     choice.finish.concluded = Some(concluded);
     match &choice.finish.raw {
         None => {
             out.diagnose(Code::FINISH_MISSING, None, "")?;
-            if concluded == "tool_calls" {
-                out.mark_misread("finish_missing"); // clients that check for `tool_calls` would not run the calls
+            if concluded == "tool_calls" || reason_required {
+                out.mark_misread("finish_missing"); // clients raise, or do not run the calls
             }
         }
         Some(raw) if choice.finish.reason != Some(concluded) && !choice.finish.natural => {

@@ -195,6 +195,11 @@ impl Assembler {
         Ok(())
     }
 
+    /// Returns true if a token count that is not zero has been received.
+    pub fn has_counts(&self) -> bool {
+        self.usage.as_ref().is_some_and(|usage| !usage.is_blank())
+    }
+
     /// Merges token counts that arrive in several payloads. Each count that is present replaces the earlier value;
     /// values are never summed.
     pub fn merge_usage(&mut self, out: &mut Output<'_>, usage: Usage<'_>) -> ParseResult {
@@ -213,8 +218,14 @@ impl Assembler {
     pub fn set_dialect(&mut self, dialect: &'static str) {
         self.dialect = dialect;
         let facts = spec::dialects().get(dialect);
-        let optional = facts.and_then(|facts| facts.get("ids_optional"));
-        self.shared.ids_optional = optional.and_then(Value::as_bool).unwrap_or(false);
+        let is_set = |fact| {
+            facts
+                .and_then(|facts| facts.get(fact))
+                .and_then(Value::as_bool)
+                == Some(true)
+        };
+        self.shared.ids_optional = is_set("ids_optional");
+        self.shared.reason_required = is_set("reason_required");
     }
 
     /// Returns true if the stream has ended, so that later deltas are ignored.

@@ -51,6 +51,8 @@ pub struct Shared {
     next_suffix: LazyBox<Map<String, u64>>,
     /// Calls may lack an id in this dialect.
     pub ids_optional: bool,
+    /// Clients of this dialect raise an exception if a choice has no finish reason.
+    pub reason_required: bool,
     /// Number of JSON documents so far. One payload may contain several documents.
     pub documents: u64,
     /// The payload ordinal and document number of the last call fragment. `counted_at` contains the payload ordinal and

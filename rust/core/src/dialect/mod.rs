@@ -132,11 +132,12 @@ impl Dialect {
         found.map_or_else(Walked::default, |(_, walked)| *walked)
     }
 
-    /// Returns true if official clients skip `[DONE]` only in events without a name.
-    pub(crate) fn marker_is_nameless(self) -> bool {
+    /// Returns when official clients parse `[DONE]` as JSON: `named`, if its event has a name, `always`, or `None`.
+    pub(crate) fn marker_is_json(self) -> Option<&'static str> {
         let facts = spec::dialects().get(self.name());
-        let fact = facts.and_then(|facts| facts.get("marker_is_nameless"));
-        fact.and_then(Value::as_bool) == Some(true)
+        facts
+            .and_then(|facts| facts.get("marker_is_json"))?
+            .as_str()
     }
 
     /// Creates the decoder, or returns `None` for Chat, which is called without dynamic dispatch.

@@ -68,7 +68,7 @@ impl PayloadPipeline {
         self.fast_path = false;
         self.flush(out)?;
         if let Some(chat) = &mut self.chat {
-            chat.end_choices(out);
+            chat.end_choices(out, self.assembler.has_counts());
         }
         self.assembler.done(out)?;
         self.done = true;

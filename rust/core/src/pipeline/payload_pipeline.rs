@@ -232,11 +232,13 @@ impl PayloadPipeline {
         if let Some(first) = self.undecided.take() {
             self.report_json_lines(out, &first)?;
         }
-        if text == MARKER
-            && event.is_some()
-            && self.dialect.is_some_and(Dialect::marker_is_nameless)
-        {
-            out.mark_misread("done_marker"); // clients would parse the marker as JSON
+        if text == MARKER {
+            // Repair removes a marker that clients would parse as JSON.
+            match self.dialect.and_then(Dialect::marker_is_json) {
+                Some("always") => out.leave_out("done_marker"),
+                Some("named") if event.is_some() => out.mark_misread("done_marker"),
+                _ => {}
+            }
         }
         if self.done {
             return self.after_done(out, payload);

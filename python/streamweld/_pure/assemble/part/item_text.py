@@ -257,6 +257,8 @@ def add_text(choice: Choice, item: Item, one: ItemPart, text: str, sub: int | No
     if not _accepts(choice, item, one, sub, is_empty=not text):
         return
     text = one.joiner.push(text)
+    if one.joiner.divides:
+        choice.shared.out.mark_misread("half_character")
     choice.update_pending_part(one)
     if one.joiner.lone:
         choice.shared.out.diagnose("lone_surrogate", one.part.part)

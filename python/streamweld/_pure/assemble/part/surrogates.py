@@ -19,10 +19,11 @@ class Joiner:
     piece.
     """
 
-    __slots__ = ("held", "lone")
+    __slots__ = ("divides", "held", "lone")
 
     def __init__(self) -> None:
         self.held = ""
+        self.divides = False  # the last `push` began or ended within a surrogate pair
         self.lone = False  # the last `push` or `flush` replaced a lone surrogate
 
     def push(self, text: str) -> str:
@@ -30,12 +31,14 @@ class Joiner:
         surrogate at the end of the piece.
         """
         if not self.held and text.isascii():
-            self.lone = False
+            self.lone = self.divides = False
             return text
+        self.divides = self.held != ""
         text = self.held + text
         self.held = ""
         if text and "\ud800" <= text[-1] <= "\udbff":
             self.held = text[-1]
+            self.divides = True
             text = text[:-1]
         return self._clean(text)
 

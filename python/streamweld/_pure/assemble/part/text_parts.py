@@ -65,6 +65,8 @@ class TextParts:
         if joiner is None:
             joiner = self._joiners[channel] = Joiner()
         text = joiner.push(text)
+        if joiner.divides:
+            self._shared.out.mark_misread("half_character")
         if joiner.lone or lone:
             self._shared.out.diagnose("lone_surrogate", self.current.part if self.current is not None else None)
         if not text:

@@ -184,6 +184,8 @@ def _report_guess(choice: Choice, call: Call, code: str) -> None:
 def push_text(choice: Choice, call: Call, text: str, index: int | None, *, header: bool, identified: bool) -> None:
     """Append one piece of argument text to a call. Joins surrogate halves that arrive in two pieces."""
     piece = call.joiner.push(text).encode()
+    if call.joiner.divides:
+        choice.shared.out.mark_misread("half_character")
     if call.joiner.lone:
         choice.shared.out.diagnose("lone_surrogate", call.part)
     if piece:

@@ -21,9 +21,9 @@ from streamweld._pure.dialect.chat.error import (
     value_error,
 )
 from streamweld._pure.dialect.chat.metadata import CHUNK_FIELDS, ChunkMembers
-from streamweld._pure.dialect.chat.readers import check_chunk, lacks_object
+from streamweld._pure.dialect.chat.readers import check_chunk, has_counts, lacks_object
 from streamweld._pure.dialect.chat.usage import read_usage_member
-from streamweld._pure.dialect.upstream_error import ErrorFields, is_blank_error, is_raised_by_clients, text_error
+from streamweld._pure.dialect.upstream_error import ErrorFields, is_blank_error, text_error
 from streamweld._pure.json.kinds import integer, is_array, is_object
 from streamweld._pure.json.members import as_object, leftovers
 from streamweld._pure.model.unmodelled import ChunkFacts
@@ -63,6 +63,7 @@ class ChatDecoder:
         self._merged: dict[int, ChoiceReader] = {}
         self._members = ChunkMembers()
         self._started = False
+        self._counted_at = 0  # ordinal of the last payload with token counts that clients read
         self._kept: tuple[list[tuple[str, str]], bool] = ([], False)  # most recent record for the repair stage
         self._chunk_id: str | None = None
         self.ended = False
@@ -132,10 +133,10 @@ class ChatDecoder:
             error = find_error(payload, chunk, chunk_path, event)
         outer = call_members(chunk)
         if "choices" in chunk or "usage" in chunk or outer:
-            if error is None and is_raised_by_clients(value.get("error")):
-                notes.mark_misread("empty_error")
             if chunk is not value:
                 notes.mark_misread("envelope")  # clients look for `choices` at the top level
+            if error is None and "error" in chunk and is_blank_error(chunk["error"]):
+                notes.mark_misread("empty_error")  # @ai-sdk/openai-compatible raises for any value, even null
             changed_fields = self._members.changed_fields(payload, chunk_path, chunk, CHUNK_FIELDS | outer)
             if chunk is not value:
                 changed_fields = self._members.changed_fields(payload, path, value, _ENVELOPE_FIELDS) | changed_fields
@@ -151,6 +152,8 @@ class ChatDecoder:
         self.flush()
         for choice in self._choices.values():
             choice.readers.end(self._out, runs=False)
+        if self._assembler.has_counts and self._counted_at != self._out.ordinal - 1:
+            self._out.recount()  # openai-python reads the token counts of the last chunk
         self._assembler.done()
         self.ended = True
 
@@ -198,6 +201,8 @@ class ChatDecoder:
         choices = value.get("choices")
         error: ErrorFields | None = None
         check_chunk(value, notes)
+        if has_counts(value.get("usage")):
+            self._counted_at = self._out.ordinal
         self._out.untyped |= lacks_object(value)
         outer: frozenset[str] = chunk.outer_calls
         chunk.outer_calls = frozenset()

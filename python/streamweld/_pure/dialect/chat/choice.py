@@ -28,7 +28,7 @@ from streamweld._pure.dialect.chat.calls import (
 from streamweld._pure.dialect.chat.content import File, Signature, Text, Unread, image_files, read_content
 from streamweld._pure.dialect.chat.error import read_choice_error
 from streamweld._pure.dialect.chat.metadata import CHOICE_FIELDS, DELTA_FIELDS, TOOL_USE_FIELDS, PendingMetadata
-from streamweld._pure.dialect.chat.readers import RUNS_CALLS, Readers, is_content
+from streamweld._pure.dialect.chat.readers import OTHER_ROLES, RUNS_CALLS, Readers, is_content
 from streamweld._pure.dialect.chat.reasoning import MEMBERS as REASONING_MEMBERS
 from streamweld._pure.dialect.chat.reasoning import ReasoningReader, SoFar, SplitPairs, ThinkingBlocks, whole_reasoning
 from streamweld._pure.dialect.chat.side_calls import SideCalls
@@ -63,7 +63,6 @@ _BESIDE_TEXT = CHOICE_FIELDS - {"text"}  # known members of a choice with a delt
 # Members of a choice that are not kept, either because an event contains them, or because clients would read them as
 # content or calls if repair wrote them next to an empty delta.
 _NOT_KEPT = frozenset({"text", "content", "tool_calls", "toolCalls", "tool_call", "function_call"})
-_OTHER_ROLES = ("tool", "function", "user", "system", "developer")
 # Lists of a delta that are kept unchanged.
 _OWN_LISTS = ("annotations", "images")
 _ATTACHMENTS = frozenset({"annotations", "refusal", "images", "audio"})
@@ -216,7 +215,7 @@ class ChoiceReader:
         if not has_content and is_content(item.get("content")):
             outer |= {"content"}
         pending_metadata = PendingMetadata(chunk.changed_fields, leftovers(payload, path, item, modelled | outer))
-        if delta and delta.get("role") in _OTHER_ROLES:
+        if delta and delta.get("role") in OTHER_ROLES:
             notes.shape((*path, "delta", "role"))
             notes.mark_misread("other_role")  # clients add the content to the answer
             notes.report()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from streamweld._pure.dialect.chat.calls import call_members
 from streamweld._pure.dialect.chat.metadata import DELTA_FIELDS
 from streamweld._pure.json.kinds import is_array, is_object
+from streamweld._pure.json.scanner import BigInteger
 from streamweld._pure.model.list_path import MAX_LISTS, ListPath
 
 if TYPE_CHECKING:
@@ -21,28 +22,67 @@ if TYPE_CHECKING:
     from streamweld._pure.dialect.anomalies import Anomalies
     from streamweld._pure.model.output import Output
 
+# Deltas with these roles are not part of the answer.
+OTHER_ROLES: Final = ("tool", "function", "user", "system", "developer")
 RUNS_CALLS: Final = frozenset({"natural", "stop", "tool_calls"})  # finish reasons after which clients run the calls
 _CHUNK: Final = "chat.completion.chunk"
 _LEGACY: Final = "text_completion"  # clients of legacy Completions use the token counts of such a chunk
+_COUNTS: Final = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
 def check_chunk(chunk: Mapping[str, Any], notes: Anomalies) -> None:
-    """Mark a chunk as misread if clients would skip its content, if it has no choices, or if one of its choices has no
-    delta.
+    """Mark a chunk as misread if clients would skip its content or reject one of its members, if it has no choices, or
+    if one of its choices has no delta.
     """
     choices, outer = chunk.get("choices"), call_members(chunk)
-    is_typed = chunk.get("object", _CHUNK) == _CHUNK
-    if not is_array(choices) and (is_typed or is_object(choices) or outer):
+    kind = chunk.get("object", _CHUNK)
+    if kind != _LEGACY and has_wrong_kind(chunk):
+        notes.mark_misread("wrong_kind")
+    if not is_array(choices) and (kind == _CHUNK or is_object(choices) or outer):
         notes.mark_misread("no_choices")
-    elif is_typed:
-        if is_array(choices) and not all(map(_has_delta, choices)):
-            notes.mark_misread("no_delta")
-    elif (
-        outer
-        or (is_array(choices) and any(map(_has_content, choices)))
-        or (chunk.get("usage") and chunk.get("object") != _LEGACY)
+    elif kind != _LEGACY and is_array(choices) and not all(map(_has_delta, choices)):
+        notes.mark_misread("no_delta")
+    elif kind != _CHUNK and (
+        outer or (is_array(choices) and any(map(_has_content, choices))) or (chunk.get("usage") and kind != _LEGACY)
     ):
         notes.mark_misread("other_object")
+
+
+def has_wrong_kind(chunk: Mapping[str, Any]) -> bool:
+    """Return whether the schemas of @ai-sdk/openai and @ai-sdk/openai-compatible reject a member of the chunk, or
+    openai-python cannot read it.
+    """
+    created: object = chunk.get("created")
+    choices: object = chunk.get("choices")
+    return (
+        not (created is None or _is_number(created))
+        or not all(isinstance(chunk.get(key), str | None) for key in ("id", "model"))
+        or not all(map(_is_assistant, choices if is_array(choices) else ()))
+        or not _is_usage(chunk.get("usage"))
+    )
+
+
+def _is_assistant(choice: object) -> bool:
+    """Return whether the delta of a choice has no role or a known one."""
+    delta: object = choice.get("delta") if is_object(choice) else None
+    role: object = delta.get("role") if is_object(delta) else None
+    return role is None or (isinstance(role, str) and (role == "assistant" or role in OTHER_ROLES))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | BigInteger) and not isinstance(value, bool)
+
+
+def _is_usage(usage: object) -> bool:
+    """Return whether the value is null or an object whose counts are numbers."""
+    if not is_object(usage):
+        return usage is None
+    return all(usage.get(key) is None or _is_number(usage[key]) for key in _COUNTS)
+
+
+def has_counts(usage: object) -> bool:
+    """Return whether clients read token counts from a usage object."""
+    return is_object(usage) and _is_usage(usage) and any(usage.get(key) for key in _COUNTS)
 
 
 def lacks_object(chunk: Mapping[str, Any]) -> bool:

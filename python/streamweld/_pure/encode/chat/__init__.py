@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from streamweld._pure.dialect.chat.readers import has_counts
 from streamweld._pure.encode.chat.calls import Calls
 from streamweld._pure.encode.chat.choice_members import OwnMembers
 from streamweld._pure.encode.chat.chunk import ChunkHead
@@ -141,8 +142,9 @@ class Chat:
                 self._context.losses.note("cut_call")
             self._fail(fault)
             return
-        usage = self._usage_object()
         unwritten = [index for index in sorted(self._finished) if index not in self._context.passed.finished]
+        # openai-python reads the token counts of the last chunk, so they are written again behind a new finish reason.
+        usage = None if self._context.passed.counted and not unwritten else self._usage_object()
         self._head.begin_finish()
         for index in unwritten:
             # All citations are written in one chunk. If a second list follows, openai-python raises an exception, and
@@ -480,15 +482,15 @@ class Chat:
     def _usage_object(self) -> str | None:
         """Return the usage object.
 
-        If the source has this dialect, its usage object is copied. Otherwise, the object is built from the token
-        counts.
+        If the source has this dialect, its usage object is copied, unless clients do not know the names of its counts.
+        Otherwise, the object is built from the token counts.
         """
-        if self._usage is None or not self._context.include_usage or self._context.passed.counted:
+        if self._usage is None or not self._context.include_usage:
             return None
         counts = neutral(self._usage, self._context.source)
         if counts.is_blank:
             return None
-        if self._context.passed.own and self._usage.raw is not None:
+        if self._context.passed.own and self._usage.raw is not None and has_counts(self._usage.raw):
             return compact_json(self._usage.raw)
         total = counts.total if counts.total is not None else (counts.input or 0) + (counts.output or 0)
         return members(

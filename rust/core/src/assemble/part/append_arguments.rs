@@ -47,7 +47,11 @@ pub fn push_text(
     {
         return append_bytes(ctx, choice, slot, text.body.as_bytes(), identity);
     }
+    let continues = call.joiner.is_pending();
     let (piece, lone) = call.joiner.join(text.clone());
+    if continues || call.joiner.is_pending() {
+        ctx.out.mark_misread("half_character");
+    }
     if lone {
         ctx.report(Code::LONE_SURROGATE, call.part)?;
     }

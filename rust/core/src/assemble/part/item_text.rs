@@ -553,7 +553,11 @@ fn join_text(
         return Ok(());
     };
     let number = part.part;
+    let continues = one.joiner.is_pending();
     let (text, lone) = one.joiner.join(text);
+    if continues || one.joiner.is_pending() {
+        ctx.out.mark_misread("half_character");
+    }
     if lone {
         ctx.report(Code::LONE_SURROGATE, number)?;
     }

@@ -155,7 +155,12 @@ impl TextParts {
         text: Text<'_>,
         metadata: Option<&str>,
     ) -> Result<bool, Fault> {
-        let (text, lone) = self.joiner(channel).join(text);
+        let joiner = self.joiner(channel);
+        let continues = joiner.is_pending();
+        let (text, lone) = joiner.join(text);
+        if continues || joiner.is_pending() {
+            ctx.out.mark_misread("half_character");
+        }
         if lone {
             let part = self.current_part();
             ctx.out.diagnose(Code::LONE_SURROGATE, part, "")?;

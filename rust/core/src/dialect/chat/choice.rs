@@ -21,6 +21,7 @@ use crate::dialect::chat::readers::RUNS_CALLS;
 use crate::dialect::chat::readers::Readers;
 use crate::dialect::chat::readers::has_members;
 use crate::dialect::chat::readers::is_filled;
+use crate::dialect::chat::readers::is_other_role;
 use crate::dialect::chat::reasoning;
 use crate::dialect::chat::reasoning::Block;
 use crate::dialect::chat::reasoning::Details;
@@ -47,7 +48,6 @@ use crate::json::Text;
 use crate::json::extra_fields::ExtraFields;
 use crate::json::members::Member;
 use crate::json::members::find;
-use crate::json::members::is_string;
 use crate::json::members::present;
 use crate::json::members::text;
 use crate::model::delta::Channel;
@@ -1195,10 +1195,4 @@ fn has_own_lists(delta: &Delta<'_>) -> bool {
 fn is_of_other_role(delta: &Delta<'_>) -> bool {
     delta.role.is_some_and(is_other_role)
         && (!delta.has_calls() || is_filled(find(&delta.other_members, "tool_call_id")))
-}
-
-/// Returns true if the role is `tool`, `function`, `user`, `system`, or `developer`.
-fn is_other_role(role: Raw<'_>) -> bool {
-    let others = ["tool", "function", "user", "system", "developer"];
-    others.iter().any(|other| is_string(Some(role), other))
 }

@@ -10,6 +10,7 @@ use crate::dialect::chat::read::Chunk;
 use crate::dialect::chat::read::TypedValue;
 use crate::dialect::chat::read::is_numbered;
 use crate::dialect::chat::readers::check_chunk;
+use crate::dialect::chat::readers::has_counts;
 use crate::dialect::chat::readers::is_filled;
 use crate::dialect::chat::readers::lacks_object;
 use crate::dialect::chat::usage;
@@ -98,6 +99,9 @@ impl Chat {
         };
         let mut upstream_error = None;
         check_chunk(chunk, notes);
+        if chunk.usage.is_some_and(has_counts) {
+            self.counted_at = wire.out.position().1;
+        }
         if untyped {
             wire.out.record_fact(WireFact::Untyped);
         }

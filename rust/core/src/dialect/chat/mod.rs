@@ -37,7 +37,7 @@ pub(crate) use crate::dialect::decode_context::ParseResult;
 pub(crate) use crate::dialect::decode_context::Payload;
 pub(crate) use crate::dialect::decode_context::unknown;
 use crate::dialect::upstream_error::UpstreamErrorFields;
-use crate::dialect::upstream_error::is_truthy_blank;
+use crate::dialect::upstream_error::is_blank_error;
 use crate::fastpath::chat::cache::Cache;
 use crate::fastpath::chat::rows;
 use crate::fastpath::chat::template::ChunkKind;
@@ -50,6 +50,7 @@ use crate::json::extra_fields::LastSeen;
 use crate::model::config::Config;
 use crate::model::delta::CallPiece;
 use crate::model::delta::Fragment;
+use crate::model::event::WireFact;
 use crate::model::fault::Fault;
 use crate::model::output::Output;
 use crate::model::small_map::List;
@@ -72,6 +73,8 @@ pub(crate) struct Chat {
     merged: Set<i32>,
     /// The id of the last chunk. The id is stored only if the policy restarts a choice on a new id.
     last_id: Option<String>,
+    /// The ordinal of the last payload with token counts that clients read.
+    counted_at: u64,
     /// The most recent chunk record that the repair stage received.
     kept: KeptChunk,
     cache: Cache,
@@ -99,6 +102,7 @@ impl Chat {
             lowest: None,
             merged: Set::default(),
             last_id: None,
+            counted_at: 0,
             kept: KeptChunk::default(),
             cache: Cache::new(!caching || unsteady),
         }
@@ -262,10 +266,16 @@ impl Chat {
         }
     }
 
-    /// Checks the calls of all choices when the stream ends with `[DONE]`.
-    pub(crate) fn end_choices(&mut self, out: &mut Output<'_>) {
+    /// Checks the calls of all choices, and the place of the token counts, when the stream ends with `[DONE]`.
+    /// `has_counts`: true if token counts were received.
+    pub(crate) fn end_choices(&mut self, out: &mut Output<'_>, has_counts: bool) {
         let choices = self.choices.iter_mut();
         choices.for_each(|choice| choice.readers.end(out, false));
+        if has_counts && self.counted_at + 1 != out.position().1 {
+            // openai-python reads the token counts of the last chunk.
+            out.record_fact(WireFact::Counted);
+            out.mark_misread("usage_missing");
+        }
     }
 
     fn object(
@@ -299,8 +309,8 @@ impl Chat {
                 .collect();
         }
         if read.is_chunk() {
-            if upstream_error.is_none() && read.error.is_some_and(is_truthy_blank) {
-                notes.mark_misread("empty_error");
+            if upstream_error.is_none() && read.error.is_some_and(is_blank_error) {
+                notes.mark_misread("empty_error"); // @ai-sdk/openai-compatible raises for any value, even null
             }
             let within = self.chunk(wire, read, &around, payload, &mut notes)?;
             upstream_error = upstream_error.or(within);

@@ -35,9 +35,10 @@ pub(crate) const RUNS_CALLS: [&str; 3] = ["natural", "stop", "tool_calls"];
 /// The `object` of a legacy Completions chunk. Clients of the legacy API use the token counts in a legacy Completions
 /// chunk.
 const LEGACY: &str = "text_completion";
+const COUNTS: [&str; 3] = ["prompt_tokens", "completion_tokens", "total_tokens"];
 
-/// Marks a chunk as misread if clients would skip its content, if it has no choices, or if one of its choices has no
-/// delta.
+/// Marks a chunk as misread if clients would skip its content or reject one of its members, if it has no choices, or if
+/// one of its choices has no delta.
 pub(crate) fn check_chunk(chunk: &Chunk<'_>, notes: &mut Anomalies<'_>) {
     let choices = match &chunk.choices {
         Some(TypedValue::Read(choices, raw)) => {
@@ -48,7 +49,12 @@ pub(crate) fn check_chunk(chunk: &Chunk<'_>, notes: &mut Anomalies<'_>) {
         }
         _ => None,
     };
-    if chunk.object.is_none() || is_string(chunk.object, "chat.completion.chunk") {
+    let is_legacy = is_string(chunk.object, LEGACY);
+    if !is_legacy && has_wrong_kind(chunk, choices) {
+        notes.mark_misread("wrong_kind");
+    }
+    let is_chunk = chunk.object.is_none() || is_string(chunk.object, "chat.completion.chunk");
+    let has_deltas = |choices: &Vec<TypedValue<'_, Choice<'_>>>| {
         let has_delta = |choice: &TypedValue<'_, Choice<'_>>| match choice {
             TypedValue::Read(choice, _) => {
                 let is_object = |raw: &Raw<'_>| raw.kind == Kind::Object;
@@ -57,20 +63,68 @@ pub(crate) fn check_chunk(chunk: &Chunk<'_>, notes: &mut Anomalies<'_>) {
             }
             TypedValue::Other(_) => false,
         };
-        match choices {
-            None => notes.mark_misread("no_choices"),
-            Some(choices) => {
-                let sent = choices.len() - usize::from(chunk.has_added_choice);
-                if !choices.iter().take(sent).all(has_delta) {
-                    notes.mark_misread("no_delta");
-                }
-            }
+        let sent = choices.len() - usize::from(chunk.has_added_choice);
+        choices.iter().take(sent).all(has_delta)
+    };
+    match choices {
+        None if is_chunk => notes.mark_misread("no_choices"),
+        Some(choices) if !is_legacy && !has_deltas(choices) => notes.mark_misread("no_delta"),
+        _ if is_chunk => {}
+        _ if choices.is_some_and(|all| all.iter().any(has_content))
+            || (is_filled(chunk.usage) && !is_legacy) =>
+        {
+            notes.mark_misread("other_object");
         }
-    } else if choices.is_some_and(|all| all.iter().any(has_content))
-        || (is_filled(chunk.usage) && !is_string(chunk.object, LEGACY))
-    {
-        notes.mark_misread("other_object");
+        _ => {}
     }
+}
+
+/// Returns true if the schemas of @ai-sdk/openai and @ai-sdk/openai-compatible reject a member of the chunk, or if
+/// openai-python cannot read it.
+fn has_wrong_kind(chunk: &Chunk<'_>, choices: Option<&Vec<TypedValue<'_, Choice<'_>>>>) -> bool {
+    !(is_kind(chunk.created, Kind::Number)
+        && is_kind(chunk.id, Kind::String)
+        && is_kind(chunk.model, Kind::String)
+        && present(chunk.usage).is_none_or(is_usage)
+        && choices.is_none_or(|all| all.iter().all(is_assistant)))
+}
+
+fn is_kind(slot: Slot<'_>, kind: Kind) -> bool {
+    present(slot).is_none_or(|raw| raw.kind == kind)
+}
+
+/// Returns true if the value is an object whose counts are numbers.
+fn is_usage(usage: Raw<'_>) -> bool {
+    let members = members(usage);
+    let is_count = |name| is_kind(find(&members, name), Kind::Number);
+    usage.kind == Kind::Object && COUNTS.into_iter().all(is_count)
+}
+
+/// Returns true if clients read token counts from a usage object.
+pub(crate) fn has_counts(usage: Raw<'_>) -> bool {
+    let members = members(usage);
+    is_usage(usage)
+        && COUNTS
+            .into_iter()
+            .any(|name| is_filled(find(&members, name)))
+}
+
+/// Returns true if the delta of a choice has no role or a known one.
+fn is_assistant(choice: &TypedValue<'_, Choice<'_>>) -> bool {
+    let TypedValue::Read(choice, _) = choice else {
+        return true;
+    };
+    let Some(TypedValue::Read(delta, _)) = &choice.delta else {
+        return true;
+    };
+    present(delta.role).is_none_or(|role| is_string(Some(role), "assistant") || is_other_role(role))
+}
+
+/// Returns true if the role is `tool`, `function`, `user`, `system`, or `developer`. Deltas with these roles are not
+/// part of the answer.
+pub(crate) fn is_other_role(role: Raw<'_>) -> bool {
+    let others = ["tool", "function", "user", "system", "developer"];
+    others.iter().any(|other| is_string(Some(role), other))
 }
 
 /// Returns true if a chunk has content or usage but no `object`. Repair adds `object` without rewriting the rest of the

@@ -10,6 +10,7 @@ mod chunk;
 mod list_indexes;
 mod own_reasoning;
 
+use crate::dialect::chat::readers::has_counts;
 use crate::encode::chat::calls::CallOutput;
 use crate::encode::chat::calls::Calls;
 use crate::encode::chat::chunk::ChunkHead;
@@ -27,6 +28,8 @@ use crate::encode::common::finish::EndingError;
 use crate::encode::common::logprobs::logprobs;
 use crate::encode::common::usage::Counts;
 use crate::encode::common::writer::Writer;
+use crate::json::Kind;
+use crate::json::Raw;
 use crate::model::event::Delta;
 use crate::model::event::Event;
 use crate::model::small_map::List;
@@ -627,11 +630,13 @@ impl Chat {
 
     fn finish(&mut self, context: &mut EncodeContext, words: &[(i32, String)]) {
         let counts = context.answer.usage.filter(Counts::is_known);
-        let counts = counts.filter(|_| context.options.include_usage && !context.passed.counted);
-        let mut usage = counts.map(|counts| usage(context, &counts));
         let is_unwritten = |index: i32| !context.passed.finished.contains(&index);
         let last = words.iter().rfind(|(index, _)| is_unwritten(*index));
         let last = last.map(|(index, _)| *index);
+        // openai-python reads the token counts of the last chunk, so they are written again behind a new finish reason.
+        let is_wanted = !context.passed.counted || last.is_some();
+        let counts = counts.filter(|_| context.options.include_usage && is_wanted);
+        let mut usage = counts.map(|counts| usage(context, &counts));
         self.head.begin_finish();
         for (index, word) in words {
             if context.passed.finished.contains(index) {
@@ -708,11 +713,15 @@ fn is_empty(event: &Event<'_>) -> bool {
     )
 }
 
-/// Returns the usage object. If the source has this dialect, its usage object is copied. If the source has another
-/// dialect, the object is built from the token counts.
+/// Returns the usage object. If the source has this dialect, its usage object is copied, unless clients do not know the
+/// names of its counts. Otherwise, the object is built from the token counts.
 fn usage(context: &EncodeContext, counts: &Counts) -> String {
     let mut to = Writer::default();
-    if let Some(sent) = &context.answer.own_usage {
+    let own = context.answer.own_usage.as_ref().filter(|text| {
+        let kind = Kind::Object;
+        has_counts(Raw { text, kind })
+    });
+    if let Some(sent) = own {
         canonical(&mut to, sent);
         return to.into_text();
     }

@@ -15,7 +15,7 @@ from streamweld.errors import LimitExceeded
 from tests.conftest import FULL
 from tests.support.attacks import KIB, MIB, PIECE
 from tests.support.backends import using
-from tests.support.load.fillers import FILLERS, KEPT, LIMIT, STAGES, size_of
+from tests.support.load.fillers import FILLERS, KEPT, LIMIT, STAGES, End, run, size_of
 from tests.support.places import REPOSITORY
 
 ROOT = REPOSITORY
@@ -107,10 +107,47 @@ def _check_whole_and_by_pieces(backend: str, stage: str, mode: str, rules: set[s
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_splicer_keeps_no_more_than_its_limit(backend: str) -> None:
-    rows = measured(backend, "splice", "comments_without_blank_lines", "endless_comment")
-    assert [row[2] for row in rows] == ["limit_max_event_bytes"] * 4
-    assert max(int(row[3]) for row in rows) <= 2 * LIMIT["pure"]
+SPLICED = (
+    *("comments_without_blank_lines", "endless_comment", "endless_unknown_field", "spaces", "endless_retry"),
+    *("endless_data", "long_data_lines", "endless_document", "endless_array"),
+)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("end", [End.OPEN, End.CUT])
+@pytest.mark.parametrize("name", SPLICED)
+def test_the_splicer_keeps_no_more_than_its_limit(name: str, end: End) -> None:
+    """The limit is so large that a second copy of what is kept exceeds the bound."""
+    limit = 2 * MIB
+    total = limit * 9 // 10 if end is End.CUT else 2 * limit
+    run("pure", "splice", name, begun=False, total=64 * KIB, end=end)
+    tracemalloc.start()
+    rule = run("pure", "splice", name, begun=False, total=total, end=end, limit=limit)
+    grown = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert rule == "limit_max_event_bytes" if end is End.OPEN else rule == "-" or rule.startswith("splice_")
+    assert grown <= limit + MIB + PIECE
+
+
+LONG_TEXTS = {"unicode": "\u00e9\U0001f600".encode() * 400_000, "escapes": b"\\u00e9\\ud83d\\ude00" * 120_000}
+
+
+@pytest.mark.parametrize("text", LONG_TEXTS)
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_the_splicer_compares_long_events_where_they_are(text: str, is_complete: bool) -> None:
+    event = b'data: {"sequence_number":0,"text":"' + LONG_TEXTS[text] + b'"}\n\n'
+    last = b'data: {"sequence_number":1}\n\n'
+    # Only a complete event may differ in spacing.
+    first, second = (event, event.replace(b'":', b'" :', 2) + last) if is_complete else (event[:-9], event + last)
+    limit = len(first) + len(second)
+    sw.splice(last, last + last.replace(b"1", b"2"))
+    tracemalloc.start()
+    splicer = sw.StreamSplicer(first, limits=sw.Limits(max_event_bytes=limit))
+    joined = [splicer.feed(second[at : at + PIECE]) for at in range(0, len(second), PIECE)]
+    grown = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert b"".join(joined) == event + last
+    assert grown <= limit + MIB + PIECE
 
 
 # Stages that also write the ends of all open parts at once.

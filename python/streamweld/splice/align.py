@@ -8,18 +8,18 @@ from enum import Enum
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from streamweld._pure.json.automaton import examine
 from streamweld.errors import SpliceError
 from streamweld.splice.blocks import (
-    BlockReader,
+    BlockScanner,
+    after_mark,
     blocks_of,
-    data_of,
     has_same_shape,
+    have_equal_payloads,
+    head_of,
     is_event,
     is_text,
     lines_of,
-    raw_blocks,
-    response_id_of,
+    may_be_cut_json,
     starts_inside_line,
 )
 from streamweld.splice.error_page import is_error_text
@@ -28,14 +28,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from streamweld.options import Limits
-    from streamweld.splice.blocks import Block
+    from streamweld.splice.blocks import Block, BlockReader
 
-__all__ = ["Continuation", "FirstStream", "Overlap", "Start", "continuation", "locate", "may_continue"]
+__all__ = [
+    "Continuation",
+    "FirstStream",
+    "Overlap",
+    "Start",
+    "continuation",
+    "later_continuation",
+    "locate",
+    "may_continue",
+]
 
 Start: TypeAlias = Literal["auto", "first_event", "next_event", "next_byte"] | int
 
 
 _WORD: Final = re.compile(rb"\S+")
+# In an event without data, the values of fields (names, ids and times) are single words.
+_COMMENT_OR_WORD: Final = re.compile(rb":|[^:]*:\s*\S+\s*\Z")
+_OTHER_THAN_LINE_END: Final = re.compile(rb"[^\r\n]")
+_LINE_ENDS: Final = re.compile(rb"[\r\n]*")
+_MARKS_AND_LINE_ENDS: Final = re.compile(rb"[\xef\xbb\xbf\r\n]*")
+_LF: Final = 0x0A
+_PING: Final = re.compile(rb"ping")
+_PING_LINE: Final = b"event: ping"
 
 
 class Marks(Enum):
@@ -75,39 +92,79 @@ class Overlap:
 class FirstStream:
     """The first stream: its events, the bytes after the last complete event, and the marks that identify events."""
 
-    __slots__ = ("_events_end", "body", "events", "marks", "tail", "unterminated")
+    __slots__ = ("_events_end", "body", "events", "is_json", "marks", "tail", "unterminated", "view")
 
     def __init__(self, body: bytes, limits: Limits | None) -> None:
-        reader = BlockReader(limits)
+        view = memoryview(body)
+        scanner = BlockScanner(limits)
         self._events_end = 0
         events: list[Block] = []
-        for block in blocks_of(reader, body):
+        while (block := scanner.next(view, is_end=True)) is not None:
             if block.key is not None:
                 events.append(block)
-                self._events_end = block.offset + len(block.raw)
+                self._events_end = block.end
+        self.view: Final = view
         self.body: Final = body
-        self.tail: Final = reader.tail
-        self.unterminated: Final = reader.take_unterminated()
+        self.tail: Final = view[scanner.start :]
+        scanner.check_rest(view)
+        self.unterminated: Final = scanner.last(view)
         """The tail as a block, if only its blank line is missing."""
         self.events: Final = events
         self.marks: Final = _marks(events)
+        self.is_json: Final = all(event.is_json for event in events)
 
-    def trailing(self) -> Iterator[bytes]:
+    def trailing(self) -> Iterator[memoryview]:
         """Return the blocks after the last event: comments and pings."""
-        return raw_blocks(self.body[self._events_end : len(self.body) - len(self.tail)])
+        part = self.view[self._events_end : len(self.body) - len(self.tail)]
+        return (part[block.start : block.end] for block in blocks_of(part))
+
+    def raw(self, event: Block) -> memoryview:
+        """Return the bytes of an event."""
+        return self.view[event.start : event.end]
 
     @property
-    def kept(self) -> bytes:
+    def tail_after_line_ends(self) -> memoryview:
+        """Return the tail without the line endings at its start."""
+        return _lstripped(self.tail, _LINE_ENDS)
+
+    def is_repeated(self, number: int, second: BlockReader, block: Block) -> bool:
+        """Return True if a block of the second stream is the event with this number, apart from spacing, the order of
+        members, and padding.
+        """
+        event = self.events[number]
+        if block.is_json and event.is_json and block.is_long != event.is_long:  # only their spacing may differ
+            with second.view() as data:
+                return have_equal_payloads(self.raw(event), data[block.start : block.end])
+        return block.key == event.key
+
+    def has_at(self, start: int, text: memoryview) -> bool:
+        """Return whether the body contains a text at a position."""
+        return self.body.startswith(text, start)
+
+    def agrees(self, second: memoryview) -> bool:
+        """Return whether the body and the second stream are equal as far as the shorter one extends."""
+        return self.has_at(0, second[: len(self.body)])
+
+    @property
+    def kept(self) -> list[memoryview | bytes]:
         """Return the body up to its last complete block. If the body ends with half of a CRLF, the LF is added."""
         if self.tail:
-            return self.body[: -len(self.tail)]
-        return self.body + b"\n" if self.body.endswith(b"\r") and b"\r\n" in self.body else self.body
+            return [self.view[: -len(self.tail)]]
+        return [self.body, b"\n"] if self.body.endswith(b"\r") and b"\r\n" in self.body else [self.body]
 
     @property
     def is_only_comments_after(self) -> bool:
         """Return True if the tail is the beginning of a comment or a ping, which a server does not send again."""
-        tail = self.tail.lstrip(b"\xef\xbb\xbf\r\n")
-        return not tail or tail.startswith(b":") or b"ping" in tail or b"event: ping".startswith(tail)
+        tail = _lstripped(self.tail, _MARKS_AND_LINE_ENDS)
+        if not tail or tail[:1].tobytes() == b":" or _PING.search(tail) is not None:
+            return True
+        return _PING_LINE.startswith(tail)
+
+
+def _lstripped(data: memoryview, skipped: re.Pattern[bytes]) -> memoryview:
+    """Return the data without the bytes that the pattern matches at its start."""
+    found = skipped.match(data)
+    return data if found is None else data[found.end() :]
 
 
 def _marks(events: list[Block]) -> Marks:
@@ -120,88 +177,96 @@ def _marks(events: list[Block]) -> Marks:
 
 
 def _is_unnumbered_end(events: list[Block]) -> bool:
-    return len(events) > 1 and events[-1].number is None and events[-1].key == ("message", "[DONE]")
+    return len(events) > 1 and events[-1].number is None and events[-1].is_done
 
 
 def _ascends(one: int | None, other: int | None) -> bool:
     return one is not None and other is not None and one < other
 
 
-def continuation(first: FirstStream, second: bytes) -> Continuation:
+def continuation(first: FirstStream, joined: memoryview, second: memoryview) -> Continuation:
     """Return whether the second stream starts exactly at the byte where the first stream ended.
 
-    `second` contains the bytes of the second stream up to the end of a complete block.
+    `second` contains the bytes of the second stream up to the end of a complete block, and `joined` the same bytes
+    after the tail of the first stream.
     """
     if starts_inside_line(second) and not _replays(first, second):
-        return _continues_line(first, second) if first.tail else Continuation.INSIDE_LINE
-    return Continuation.YES if _continues_event(first, second) else Continuation.NO
+        return _continues_line(first, joined) if first.tail else Continuation.INSIDE_LINE
+    return Continuation.YES if _continues_event(first, joined, second) else Continuation.NO
 
 
-def _replays(first: FirstStream, second: bytes) -> bool:
+def _replays(first: FirstStream, second: memoryview) -> bool:
     """Return True if the second stream is a replay, regardless of its first line."""
-    return bool(second.strip(b"\r\n")) and first.body.startswith(second[: len(first.body)])
+    return _OTHER_THAN_LINE_END.search(second) is not None and first.agrees(second)
 
 
-def _continues_line(first: FirstStream, second: bytes) -> Continuation:
+def _continues_line(first: FirstStream, joined: memoryview) -> Continuation:
     """Return whether a second stream that starts in the middle of a line continues the truncated line of the first
     stream.
     """
-    if not all(event.is_json for event in first.events):
+    if not first.is_json:
         return Continuation.YES  # any text may be the data of an event
-    blocks = blocks_of(BlockReader(), first.tail + second)
-    head = next(blocks)
+    head = head_of(joined)
     if head.is_json:
         return Continuation.YES
-    # In an event without data, the values of fields (names, ids and times) are single words.
-    lines = (line for line in lines_of(head.raw.removeprefix(b"\xef\xbb\xbf")) if line)
-    is_fields = all(line.startswith(b":") or len(line.partition(b":")[2].split(maxsplit=2)) == 1 for line in lines)
+    lines = ((at, end) for at, end in lines_of(joined, after_mark(joined), head.end) if at < end)
+    is_fields = all(_COMMENT_OR_WORD.match(joined, at, end) is not None for at, end in lines)
     if head.key is not None or not is_fields:
         return Continuation.TEXT
+    return _continues_after(joined, head.end)
+
+
+def later_continuation(block: memoryview) -> Continuation:
+    """Return the decision after a further block of the second stream, if the earlier ones allowed none."""
+    return _continues_after(block, 0)
+
+
+def _continues_after(data: memoryview, start: int) -> Continuation:
     is_json = False
-    for block in blocks:
-        if is_text(block.raw):
+    for block in blocks_of(data, start):
+        if is_text(data[block.start : block.end]):
             return Continuation.TEXT
         is_json = is_json or block.is_json
     return Continuation.YES if is_json else Continuation.LATER
 
 
-def may_continue(first: FirstStream, second: bytes) -> bool:
+def may_continue(first: FirstStream, joined: memoryview, second: memoryview) -> bool:
     """Return True if a second stream without a complete event may continue the truncated line of the first stream."""
-    joined = first.tail + second
     if is_error_text(second):
         return False
-    data = data_of(joined)
-    if data:
-        return examine(data).verdict == "prefix"
-    return _words(joined) <= _words(first.tail) or joined.lstrip(b"\xef\xbb\xbf\r\n").startswith(b":")
+    is_cut_json = may_be_cut_json(joined)
+    if is_cut_json is not None:
+        return is_cut_json
+    return _words(joined) <= _words(first.tail) or _lstripped(joined, _MARKS_AND_LINE_ENDS)[:1].tobytes() == b":"
 
 
-def _words(text: bytes) -> int:
+def _words(text: memoryview) -> int:
     return sum(1 for _ in _WORD.finditer(text))
 
 
-def _continues_event(first: FirstStream, second: bytes) -> bool:
+def _continues_event(first: FirstStream, joined: memoryview, second: memoryview) -> bool:
     """Return True if a second stream that starts with a complete line continues the truncated event of the first
     stream.
     """
     if _replays(first, second):
         return False
     if not first.tail:
-        return second == b"\n" and first.body.endswith(b"\r")  # the second stream is only the LF of a CRLF
-    joined = first.tail + second
+        return (
+            len(second) == 1 and second[0] == _LF and first.body.endswith(b"\r")
+        )  # the second stream is only the LF of a CRLF
     if not is_event(joined):
         return False
     if not is_event(second):
         return True
     if not first.events:
-        return not second.startswith(first.tail)
+        return not (len(second) >= len(first.tail) and first.body.endswith(second[: len(first.tail)]))
     # Both interpretations give valid events. Choose the event that has the same fields as earlier events. If the tail
     # of the first stream consists of complete lines, the second stream starts with the remaining lines of the event.
-    usual = first.events[-1].raw
+    usual = first.raw(first.events[-1])
     return not has_same_shape(second, usual) and has_same_shape(joined, usual)
 
 
-def locate(first: FirstStream, block: Block) -> Overlap:
+def locate(first: FirstStream, second: BlockReader, block: Block) -> Overlap:
     """Find the position of the second stream's first event in the first stream.
 
     Raises:
@@ -213,11 +278,11 @@ def locate(first: FirstStream, block: Block) -> Overlap:
     if first.marks is Marks.IDS and block.id is not None:
         return _by_id(first, block.id)
     if not first.events:
-        return _from_the_start(first, block)
-    if first.marks is Marks.NUMBERS and block.key == ("message", "[DONE]"):
+        return _from_the_start(first, second, block)
+    if first.marks is Marks.NUMBERS and block.is_done:
         return Overlap(len(first.events) - (first.events[-1].key == block.key))
-    if block.key != first.events[0].key:
-        known, found = {response_id_of(event) for event in first.events}, response_id_of(block)
+    if not first.is_repeated(0, second, block):
+        known, found = {event.response_id for event in first.events}, block.response_id
         if found is not None and len(known) == 1 and None not in known and found not in known:
             raise SpliceError(rule="splice_other_stream", detail="it has the id of another response")
         raise SpliceError(
@@ -267,14 +332,14 @@ def _after(first: FirstStream, last: int, found: int, name: str) -> Overlap:
     return Overlap(len(first.events))
 
 
-def _from_the_start(first: FirstStream, block: Block) -> Overlap:
+def _from_the_start(first: FirstStream, second: BlockReader, block: Block) -> Overlap:
     """Return the overlap for a first stream without a complete event.
 
     In this case, the second stream must be a replay.
     """
     if block.number is not None and block.number > 1:
         raise SpliceError(rule="splice_gap", detail=f"the second stream starts at sequence_number {block.number}")
-    if not first.is_only_comments_after and first.tail.lstrip(b"\xef\xbb\xbf\r\n") not in block.raw:
+    if not first.is_only_comments_after and not second.contains(_lstripped(first.tail, _MARKS_AND_LINE_ENDS), block):
         raise SpliceError(rule="splice_other_stream", detail="it does not start as the first stream does")
     return Overlap(0)
 

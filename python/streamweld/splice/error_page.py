@@ -19,6 +19,8 @@ __all__ = ["TEXT", "describe_error_page", "is_error_text"]
 
 TEXT: Final = "text that is not an event stream"
 _BLANKS: Final = b" \t\r\n"
+_JSON: Final = re.compile(rb"[ \t\r\n]*[{\[]")
+_LONGEST_JSON: Final = 1 << 16  # a longer document is not an error, and parsing it would take many times its size
 # The beginnings of gateways' plain-text errors: the reason phrase of an HTTP status, with or without the status code,
 # or one of the messages of Envoy, Cloudflare, HAProxy and Go.
 _REASONS: Final = "|".join([re.escape(status.phrase) for status in HTTPStatus if status >= HTTPStatus.BAD_REQUEST])
@@ -29,17 +31,17 @@ _ERROR_TEXT: Final = re.compile(
 )
 
 
-def describe_error_page(body: bytes) -> str:
+def describe_error_page(body: memoryview) -> str:
     """Describe an error page, including the gateway's message.
 
     Return an empty string if the body is not an error page.
     """
-    if is_markup(body[:HEAD_BYTES]):
+    if is_markup(bytes(body[:HEAD_BYTES])):
         return "a page of HTML or XML"
-    if body.lstrip(_BLANKS)[:1] not in (b"{", b"["):
+    if len(body) > _LONGEST_JSON or _JSON.match(body) is None:
         return ""
     try:
-        value: object = json.loads(body)
+        value: object = json.loads(bytes(body))
     except (ValueError, RecursionError):
         return ""
     if isinstance(value, list):
@@ -55,9 +57,9 @@ def describe_error_page(body: bytes) -> str:
     return f"an error as JSON: {message}" if message else "an error as JSON"
 
 
-def is_error_text(body: bytes) -> bool:
+def is_error_text(body: memoryview) -> bool:
     """Return whether a body is the plain text of an error, such as `502 Bad Gateway`."""
-    return _ERROR_TEXT.match(body[:HEAD_BYTES].strip(_BLANKS).decode("utf-8", "replace")) is not None
+    return _ERROR_TEXT.match(bytes(body[:HEAD_BYTES]).strip(_BLANKS).decode("utf-8", "replace")) is not None
 
 
 def _message(holder: Mapping[str, Any]) -> str:

@@ -8,14 +8,24 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from streamweld._messages import reject_text
-from streamweld.errors import SpliceError, StreamError, UsageError
-from streamweld.splice.align import Continuation, FirstStream, Marks, Overlap, Start, continuation, locate, may_continue
-from streamweld.splice.blocks import BlockReader, is_event, is_text, raw_blocks, terminator_of
+from streamweld.errors import RAW_BYTES, SpliceError, StreamError, UsageError
+from streamweld.splice.align import (
+    Continuation,
+    FirstStream,
+    Marks,
+    Overlap,
+    Start,
+    continuation,
+    later_continuation,
+    locate,
+    may_continue,
+)
+from streamweld.splice.blocks import MOST_LEAD, BlockReader, is_event, is_text, terminator_of
 from streamweld.splice.error_page import TEXT, describe_error_page
 from streamweld.stream import StreamParser
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Sequence
 
     from streamweld import Response
     from streamweld.options import Limits
@@ -26,7 +36,10 @@ __all__ = ["StreamSplicer"]
 _STARTS: Final = ("auto", "first_event", "next_event", "next_byte")
 _BLANK_LINE: Final = (b"\n\n", b"\r\r", b"\r\n\r\n")
 _LONGEST_BLANK: Final = len(b"\r\n\r\n")  # maximum number of bytes that may be missing after the last line of an event
-_MOST_LEAD: Final = 1 << 16  # maximum number of bytes of keep-alives kept before the first event
+_READ: Final = 1 << 16  # number of bytes of the first stream that are parsed at a time
+_BARE: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]")
+_DATA_LINE: Final = re.compile(rb"(?:\A|[\r\n])data[^\r\n]*[\r\n]")
+_OTHER_THAN_LINE_END: Final = re.compile(rb"[^\r\n]")
 
 
 class _State(Enum):
@@ -39,6 +52,16 @@ class _State(Enum):
     PASSING = auto()
     """All further bytes are new."""
     CLOSED = auto()
+
+
+class _Alignment(Enum):
+    """Whether the second stream starts at an event boundary."""
+
+    UNKNOWN = auto()
+    """No line of the second stream has arrived that is not blank."""
+    LATER = auto()
+    """The second stream starts in the middle of a line, which may continue a comment or an event without data."""
+    ALIGNED = auto()
 
 
 class StreamSplicer:
@@ -63,17 +86,7 @@ class StreamSplicer:
     b'data: {"sequence_number":0}\\n\\ndata: {"sequence_number":1}\\n\\n'
     """
 
-    __slots__ = (
-        "_first",
-        "_is_aligned",
-        "_is_identical",
-        "_lead",
-        "_next",
-        "_reader",
-        "_start",
-        "_state",
-        "_trailing",
-    )
+    __slots__ = ("_alignment", "_first", "_is_identical", "_next", "_reader", "_start", "_state", "_trailing")
 
     def __init__(
         self,
@@ -84,14 +97,12 @@ class StreamSplicer:
     ) -> None:
         reject_text(first)
         body = bytes(first)
-        self._reader = BlockReader(limits)
         self._first = FirstStream(body, limits)
+        self._reader = BlockReader(limits, self._first.tail)
         self._start = _checked(second_starts, len(self._first.events))
-        self._lead = bytearray()  # comments and pings of the second stream before its first event
         # Comments and pings after the first stream's last event, which the second stream may omit.
         self._trailing = self._first.trailing()
-        # True after it has been determined that the second stream starts at an event boundary.
-        self._is_aligned = second_starts != "auto"
+        self._alignment = _Alignment.UNKNOWN if second_starts == "auto" else _Alignment.ALIGNED
         self._is_identical = True  # True as long as the repeated events have identical bytes
         self._next = 0  # index of the event of the first stream that the second stream must repeat next
         self._state = _State.LOCATING if body else _State.PASSING
@@ -122,9 +133,10 @@ class StreamSplicer:
             self._state = _State.PASSING
             return self._first.body + bytes(data)
         try:
-            return (
-                self._compare(bytes(data)) if state is _State.COMPARING else self._join(state, self._reader.feed(data))
-            )
+            if state is _State.COMPARING:
+                return self._compare(bytes(data))
+            self._reader.feed(data)
+            return self._join(state)
         except SpliceError as error:
             error.partial = _response_of(self._first.body)
             raise
@@ -145,90 +157,111 @@ class StreamSplicer:
         if state is _State.COMPARING or self._start == "next_byte":
             return self._first.body
         try:
-            left = self._join(state, self._last_blocks()) or self._unfinished()
+            left = self._join(state, is_end=True) or self._unfinished()
         except SpliceError as error:
             error.partial = _response_of(self._first.body)
             raise
         self._state = _State.CLOSED
         return left
 
-    def _last_blocks(self) -> Iterator[Block]:
-        yield from self._reader.finish()
-        last = self._reader.take_unterminated()
-        if last is not None:
-            yield last
-
-    def _join(self, state: _State, blocks: Iterable[Block]) -> bytes:
-        for block in blocks:
+    def _join(self, state: _State, *, is_end: bool = False) -> bytes:
+        reader, first = self._reader, self._first
+        while (block := self._next_block(is_end=is_end)) is not None:
             if state is _State.LOCATING:
-                self._lead += block.raw
                 if block.key is None:
-                    self._reject_page(block.raw)
-                if self._continues():
-                    return self._pass(self._first.body + self._lead)
+                    self._reject_page(block.start, block.end)
+                if self._continues(block):
+                    return self._pass([first.view[: len(first.body) - reader.prefix]], 0)
                 if block.key is None:
-                    if self._is_aligned and is_text(block.raw):
-                        raise _page_fault(TEXT, block.raw)
+                    if self._alignment is _Alignment.ALIGNED:
+                        self._reject_text(block.start, block.end)
                     continue
-                del self._lead[-len(block.raw) :]
                 overlap = self._locate(block)
                 self._next = overlap.event
                 state = _State.OVERLAPPING
                 if overlap.keeps_tail:
-                    body = self._first.body
-                    return self._pass(body + terminator_of(body) + block.raw)
-                if self._next == len(self._first.events):
+                    return self._pass([first.body, terminator_of(first.view)], block.start)
+                if self._next == len(first.events):
                     self._check_tail(block)
-                    new = [raw for raw in raw_blocks(bytes(self._lead)) if raw != next(self._trailing, None)]
-                    return self._pass(self._first.kept + b"".join(new) + block.raw)
-            if self._next < len(self._first.events):
+                    return self._pass(first.kept, reader.without(self._repeats_trailing, block.start))
+                reader.drop()
+            if self._next < len(first.events):
                 if block.key is not None:
                     self._check(block)
-            elif block.key is not None or block.raw != next(self._trailing, None):
+            elif block.key is not None or not self._is_trailing(block):
                 self._check_tail(block)
-                return self._pass(self._first.kept + block.raw)
+                return self._pass(first.kept, block.start)
+            reader.drop()
+        reader.settle()
         self._state = state
         return b""
 
-    def _reject_page(self, page: bytes, tail: bytes = b"") -> None:
+    def _next_block(self, *, is_end: bool) -> Block | None:
+        block = self._reader.next(is_end=is_end)
+        if block is None and is_end:
+            block = self._reader.last()
+        return block
+
+    def _repeats_trailing(self, raw: memoryview) -> bool:
+        """Return True if a block equals the next comment or ping of the first stream."""
+        return raw == next(self._trailing, b"")
+
+    def _is_trailing(self, block: Block) -> bool:
+        with self._reader.view() as data:
+            return self._repeats_trailing(data[block.start : block.end])
+
+    def _reject_page(self, start: int, end: int) -> None:
         """Raise if the gateway sent an error page instead of the second stream.
 
-        `tail`: the bytes of the second stream after its last complete block. If the tail completes an event of the
-        first stream, `page` is not an error page.
+        If the bytes up to the end of the page complete an event of the first stream, they are not an error page.
         """
-        found = describe_error_page(page)
-        if not found:
-            return
-        joined = self._first.tail + bytes(self._lead) + tail
-        if not is_event(joined if joined.endswith(_BLANK_LINE) else joined + terminator_of(joined)):
-            raise _page_fault(found, page)
+        with self._reader.view() as data:
+            page = data[start:end]
+            found = describe_error_page(page)
+            if found and not is_event(data[0 if self._reader.prefix else self._reader.lead : end]):
+                raise _page_fault(found, page)
 
-    def _pass(self, joined: bytes) -> bytes:
+    def _reject_text(self, start: int, end: int) -> None:
+        """Raise if the gateway sent text instead of the second stream."""
+        with self._reader.view() as data:
+            if is_text(data[start:end]):
+                raise _page_fault(TEXT, data[start:end])
+
+    def _pass(self, before: Sequence[memoryview | bytes], start: int) -> bytes:
+        """Return the bytes of the first stream, and those of the second stream from a position in the buffer."""
         self._state = _State.PASSING
-        return joined + self._reader.tail
+        return self._reader.take(before, start)
 
-    def _continues(self) -> bool:
+    def _continues(self, block: Block) -> bool:
         """Return True if the second stream starts exactly at the byte where the first one ended.
 
         The result is determined once, at the first non-blank line of the second stream.
         """
-        if self._is_aligned:
-            if len(self._lead) > _MOST_LEAD:
-                self._lead.clear()
+        reader = self._reader
+        if self._alignment is _Alignment.ALIGNED:
+            if block.end - reader.lead > MOST_LEAD:
+                reader.drop()
             return False
-        lead = bytes(self._lead)
-        match continuation(self._first, lead):
-            case Continuation.YES:
-                return True
-            case Continuation.LATER:
-                return False
-            case Continuation.TEXT:
-                raise _page_fault(TEXT, lead)
-            case Continuation.INSIDE_LINE:
-                raise _page_fault("the second stream starts in the middle of a line", lead, "splice_other_stream")
-            case Continuation.NO:
-                pass
-        self._is_aligned = bool(lead.strip(b"\r\n")) or len(lead) >= _LONGEST_BLANK
+        with reader.view() as data:
+            lead = data[reader.lead : block.end]
+            if self._alignment is _Alignment.LATER:
+                found = later_continuation(data[block.start : block.end])
+            else:
+                found = continuation(self._first, data[: block.end], lead)
+            match found:
+                case Continuation.YES:
+                    return True
+                case Continuation.LATER:
+                    self._alignment = _Alignment.LATER
+                    return False
+                case Continuation.TEXT:
+                    raise _page_fault(TEXT, lead)
+                case Continuation.INSIDE_LINE:
+                    raise _page_fault("the second stream starts in the middle of a line", lead, "splice_other_stream")
+                case Continuation.NO:
+                    pass
+            if _OTHER_THAN_LINE_END.search(lead) is not None or len(lead) >= _LONGEST_BLANK:
+                self._alignment = _Alignment.ALIGNED
         return False
 
     def _locate(self, block: Block) -> Overlap:
@@ -242,15 +275,23 @@ class StreamSplicer:
             case _:
                 pass
         try:
-            return locate(self._first, block)
+            return locate(self._first, self._reader, block)
         except SpliceError as fault:
-            raise _placed(fault.rule, fault.detail, block) from None
+            raise self._placed(fault.rule, fault.detail, block) from None
 
     def _check(self, block: Block) -> None:
-        expected = self._first.events[self._next]
-        if block.key != expected.key:
-            raise _placed("splice_other_stream", "an event that occurs in both streams differs between them", block)
-        self._is_identical = self._is_identical and block.raw == expected.raw
+        first = self._first
+        expected = first.events[self._next]
+        if not first.is_repeated(self._next, self._reader, block):
+            raise self._placed(
+                "splice_other_stream", "an event that occurs in both streams differs between them", block
+            )
+        with self._reader.view() as data:
+            self._is_identical = (
+                self._is_identical
+                and block.size == expected.size
+                and first.has_at(expected.start, data[block.start : block.end])
+            )
         self._next += 1
 
     def _check_tail(self, block: Block) -> None:
@@ -258,10 +299,17 @@ class StreamSplicer:
         first = self._first
         if first.marks is not Marks.NONE or not first.events or self._start != "auto" or not self._is_identical:
             return
-        if block.key is not None and not first.is_only_comments_after and first.tail.lstrip(b"\r\n") not in block.raw:
-            raise _placed(
+        if block.key is None or first.is_only_comments_after:
+            return
+        if not self._reader.contains(first.tail_after_line_ends, block):
+            raise self._placed(
                 "splice_other_stream", "the incomplete event of the first stream continues differently", block
             )
+
+    def _placed(self, rule: str, detail: str, block: Block) -> SpliceError:
+        with self._reader.view() as data:
+            raw = bytes(data[block.start : min(block.end, block.start + RAW_BYTES)])
+        return SpliceError(rule=rule, detail=detail, byte_offset=block.offset, raw=raw)
 
     def _compare(self, data: bytes) -> bytes:
         body = self._first.body
@@ -274,49 +322,75 @@ class StreamSplicer:
 
     def _unfinished(self) -> bytes:
         """Return the joined bytes if the second stream ended before its first new complete event."""
-        first, tail, state = self._first, self._reader.tail, self._state
-        if state is _State.LOCATING:
-            self._reject_page(tail, tail)
-        if state is _State.LOCATING and not self._is_aligned:
-            second = bytes(self._lead) + tail
-            is_inside_line = bool(first.tail) and not first.tail.endswith((b"\r", b"\n"))
-            if second and is_inside_line:
-                match continuation(first, second + terminator_of(first.tail + second)):
-                    case Continuation.YES | Continuation.LATER:
-                        return first.body + second
-                    case Continuation.TEXT if may_continue(first, second):
-                        return first.body + second
-                    case Continuation.TEXT:
-                        raise _page_fault(TEXT, second)
-                    case Continuation.NO | Continuation.INSIDE_LINE:
-                        pass
-            if _has_data_line(tail) and not first.body.startswith(second) and not second.startswith(first.body):
-                raise SpliceError(rule="splice_ambiguous", detail="it contains no event with a payload")
-        if state is _State.LOCATING and is_text(bytes(self._lead) + tail):
-            raise _page_fault(TEXT, bytes(self._lead) + tail)
+        first, reader, state = self._first, self._reader, self._state
+        size = reader.size
+        if state is _State.LOCATING and self._continues_at_end(size):
+            return reader.take([first.view[: len(first.body) - reader.prefix]], 0, size)
         is_next = self._start in ("next_event", len(first.events)) or not first.events
         if state is _State.OVERLAPPING:
             is_next = self._next == len(first.events)
         # If both streams end in the same incomplete event, keep the longer version.
-        return first.kept + tail if is_next and tail.startswith(first.tail) else first.kept + first.tail
+        if is_next and self._repeats_tail(size):
+            return reader.take(first.kept, reader.tail, size)
+        return first.body if first.tail else b"".join(first.kept)
+
+    def _continues_at_end(self, size: int) -> bool:
+        """Return True if a second stream without a complete event starts exactly at the byte where the first one ended.
+
+        `size`: the size of the bytes before the line endings that are added here to terminate the event.
+        """
+        first, reader = self._first, self._reader
+        begin, start = 0 if reader.prefix else reader.lead, reader.tail
+        with reader.view() as data, data[begin:] as joined:
+            ending = terminator_of(joined)
+            is_terminated = bytes(joined[-_LONGEST_BLANK:]).endswith(_BLANK_LINE)
+        reader.append(ending)
+        with reader.view() as data:
+            tail, second = data[start:size], data[reader.lead : size]
+            found = describe_error_page(tail)
+            if found and not is_event(data[begin : size if is_terminated else len(data)]):
+                raise _page_fault(found, tail)
+            if self._alignment is not _Alignment.ALIGNED:
+                if len(second) and len(first.tail) and bytes(first.tail[-1:]) not in (b"\r", b"\n"):
+                    if self._alignment is _Alignment.LATER:
+                        decision = later_continuation(data[start:])
+                    else:
+                        decision = continuation(first, data, data[reader.lead :])
+                    if decision in (Continuation.YES, Continuation.LATER):
+                        return True
+                    if decision is Continuation.TEXT:
+                        if may_continue(first, data[:size], second):
+                            return True
+                        raise _page_fault(TEXT, second)
+                if _DATA_LINE.search(tail) is not None and not first.agrees(second):
+                    raise SpliceError(rule="splice_ambiguous", detail="it contains no event with a payload")
+            if is_text(second):
+                raise _page_fault(TEXT, second)
+        return False
+
+    def _repeats_tail(self, size: int) -> bool:
+        """Return True if the incomplete event of the second stream starts with that of the first stream."""
+        first, start = self._first, self._reader.tail
+        length = len(first.tail)
+        with self._reader.view() as data:
+            return size - start >= length and first.has_at(len(first.body) - length, data[start : start + length])
 
 
-def _page_fault(detail: str, page: bytes, rule: str = "splice_error_page") -> SpliceError:
+def _page_fault(detail: str, page: memoryview, rule: str = "splice_error_page") -> SpliceError:
     """Return the error for a body that does not continue the event stream."""
-    return SpliceError(rule=rule, detail=detail, byte_offset=0, raw=page)
+    return SpliceError(rule=rule, detail=detail, byte_offset=0, raw=bytes(page[:RAW_BYTES]))
 
 
 def _response_of(body: bytes) -> Response:
-    """Return the response that a truncated body contains."""
+    """Return the response that a truncated body contains. The body is parsed in pieces, so that the events of only one
+    piece exist at a time.
+    """
     parser = StreamParser(policy="salvage")
     with suppress(StreamError):
-        parser.feed(body)
+        for start in range(0, len(body), _READ):
+            parser.feed(body[start : start + _READ])
         parser.close()
     return parser.response
-
-
-def _has_data_line(tail: bytes) -> bool:
-    return re.search(rb"(?:\A|[\r\n])data[^\r\n]*[\r\n]", tail) is not None
 
 
 def _checked(start: Start, events: int) -> Start:
@@ -331,8 +405,4 @@ def _checked(start: Start, events: int) -> Start:
 
 def _is_bare(body: bytes) -> bool:
     """Return True if the body is JSON and not an event stream."""
-    return body.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
-
-
-def _placed(rule: str, detail: str, block: Block) -> SpliceError:
-    return SpliceError(rule=rule, detail=detail, byte_offset=block.offset, raw=block.raw)
+    return _BARE.match(body) is not None

@@ -21,8 +21,9 @@ from streamweld.history import HistoryViolation
 from streamweld.history.ids import form_of
 from streamweld.history.profiles import resolve
 from streamweld.requests.claude import is_cited, prefills
-from streamweld.requests.schema_check import violation
+from streamweld.requests.schema_check import refused, violation
 from streamweld.requests.tables import (
+    MODEL,
     at,
     claude_facts,
     gateway_facts,
@@ -37,6 +38,7 @@ from streamweld.requests.tables import (
     pointer,
     spec,
     steps,
+    tool_schema_rules,
     words_of,
 )
 
@@ -225,6 +227,7 @@ class _Checker:
         """Check tool definitions, tool names, and the tool choice."""
         names: set[str] = set()
         count = 0
+        rules = tool_schema_rules(self.target, self.profile.name, self.request.get(MODEL.get(self.target, "model")))
         for path, kind, name, schema in self._definitions():
             count += 1
             if not is_accepted(kind, self.profile.constraints):
@@ -243,6 +246,10 @@ class _Checker:
             names.add(name)  # even if the name is invalid, because `tool_choice` may contain the name
             if kind == "function" and schema is not None and self._is_unfit(schema):
                 self.add("tool_schema", path, name)
+            elif kind == "function" and schema is not None and rules is not None:
+                what = refused(schema, rules)
+                if what is not None:
+                    self.add("schema_keyword", path, f"{name}: {what}")
         if self.target == "bedrock-converse" and not count and self._has_calls():
             self.add("tools_missing", ("toolConfig", "tools"))
         subset = self._subset()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from streamweld.history.provider_metadata import cache_mark
-from streamweld.requests import schemas, strict_schemas
+from streamweld.requests import schemas, strict_schemas, tool_schemas
 from streamweld.requests.tables import MODEL, at, is_accepted, is_list, object_of, put, spec, steps
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from streamweld.requests.names import Names
     from streamweld.requests.tables import Json
 
-__all__ = ["COMPLETED", "Tool", "accepted", "fit_strict", "read", "repeated", "takes", "write"]
+__all__ = ["COMPLETED", "Tool", "accepted", "fit_strict", "read", "repeated", "schema_place", "takes", "write"]
 
 Kind: TypeAlias = Literal["function", "custom", "hosted", "mcp", "unnamed", "other"]
 Path: TypeAlias = tuple[str | int, ...]
@@ -596,9 +596,12 @@ def _common(tool: Tool) -> dict[str, Any]:
 
 def _schema(tool: Tool, context: RequestContext) -> Any:
     made = schemas.of_object(tool.schema, context.target)
-    if made is not None and made is not tool.schema and tool.schema is not None:
+    if made is None or tool.schema is None:
+        return _plain(made)
+    fit = tool_schemas.fitted(made, schema_place(tool), context)
+    if fit is made and made is not tool.schema:
         context.edit("tool_schema", tool.path, COMPLETED)
-    return _plain(made)
+    return _plain(fit)
 
 
 def fit_strict(schema: Any, tool: Tool, context: RequestContext) -> Any:
@@ -614,11 +617,11 @@ def fit_strict(schema: Any, tool: Tool, context: RequestContext) -> Any:
     if found is None or found.closed:
         context.lose("strict", tool.place("strict"), strict_schemas.why_not(subset), True)
         return None
-    strict_schemas.report(found, "tool_strict", _schema_place(tool), context)
+    strict_schemas.report(found, "tool_strict", schema_place(tool), context)
     return found.schema
 
 
-def _schema_place(tool: Tool) -> Path:
+def schema_place(tool: Tool) -> Path:
     """Return the path of the schema in the definition."""
     raw = object_of(tool.raw)
     inner = next((holder for holder in _HOLDERS if isinstance(raw.get(holder), Mapping)), None)

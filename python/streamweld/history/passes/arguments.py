@@ -142,6 +142,10 @@ def _is_sound(calls: Iterable[Call], objects: bool, free: bool) -> bool:
 
 def _is_empty(call: Call) -> bool:
     """Return whether the arguments are an empty object in another form: blank text, or an empty list."""
+    given: object = call.input
     if call.arguments is None:
-        return call.input == []
-    return not call.arguments.strip() or (arguments_object(call) == {} and call.parsed == [])
+        return given == []
+    if not call.arguments.strip():
+        return True
+    parsed: object = call.parsed if arguments_object(call) == {} else None
+    return parsed == []

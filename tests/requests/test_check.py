@@ -122,6 +122,8 @@ def tool_with(target: str, members: Any) -> dict[str, Any]:
             return {"input": "hi", "tools": [{"type": "function", "name": "get", "parameters": schema}]}
 
 
+GET_MARKED = {"name": "get", "input_schema": {"type": "object"}, "cache_control": {"type": "ephemeral"}}
+SYSTEM_FOR_AN_HOUR = {"type": "text", "text": "s", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
 # Rule, target, gateway, invalid members, and the same members corrected.
 WRONG: list[tuple[str, str, str | None, Any, Any]] = [
     ("option_unknown", "openai-chat", None, {"top_k": 5}, {}),
@@ -611,6 +613,49 @@ WRONG: list[tuple[str, str, str | None, Any, Any]] = [
             ("gemini", None, {"properties": {"a": {"required": True}}}, {"properties": {"required": {"const": True}}}),
         ]
     ],
+    (
+        "cache_lifetime",
+        "anthropic",
+        None,
+        {"max_tokens": 9, "tools": [GET_MARKED], "system": [SYSTEM_FOR_AN_HOUR]},
+        {"max_tokens": 9, "system": [SYSTEM_FOR_AN_HOUR], "cache_control": {"type": "ephemeral"}},
+    ),
+    (
+        "cache_lifetime",
+        "anthropic",
+        None,
+        {"max_tokens": 9, "tools": [GET_MARKED], "cache_control": {"type": "ephemeral", "ttl": "1h"}},
+        {"max_tokens": 9, "tools": [GET_MARKED], "cache_control": {"type": "ephemeral", "ttl": "5m"}},
+    ),
+    (
+        "cache_lifetime",
+        "anthropic",
+        None,
+        {
+            "max_tokens": 9,
+            "cache_control": {"type": "ephemeral"},
+            "messages": [{"role": "user", "content": [SYSTEM_FOR_AN_HOUR]}],
+        },
+        {
+            "max_tokens": 9,
+            "cache_control": {"type": "ephemeral", "ttl": "1h"},
+            "messages": [{"role": "user", "content": [SYSTEM_FOR_AN_HOUR]}],
+        },
+    ),
+    (
+        "schema_member",
+        "gemini",
+        None,
+        declared({"type": "OBJECT", "properties": {"a": {"type": "INTEGER", "enum": [1]}}}),
+        declared({"type": "OBJECT", "properties": {"enum": {"type": "STRING", "enum": ["1"]}}}),
+    ),
+    (
+        "schema_member",
+        "gemini",
+        None,
+        declared({"type": "OBJECT", "properties": {"a": {"type": "ARRAY"}}}),
+        declared({"type": "OBJECT", "properties": {"a": {"type": "ARRAY", "items": {}}}}),
+    ),
     ("tool_choice_alone", "openai-chat", None, {"tool_choice": "required"}, {"tool_choice": "none"}),
 ]
 

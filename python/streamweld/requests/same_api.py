@@ -114,6 +114,7 @@ def _choice(
     tools = tooling.read(context) if kept is None and (choice.names or foreign) else kept
     listed = tools is not None and not any(tool.kind == "mcp" for tool in tools)  # a server lists its own tools
     missing = listed and not {*choice.names} <= {_name(tool) for tool in tools or ()}
+    missing = missing or not names.renamed.keys().isdisjoint(choice.names)
     types = spec("choices").get(context.target, {}).get("types", ())
     broken = choice.mode == "other" and _type(choice.raw) in types and _type(choice.raw) != "mcp"
     if foreign or gone or missing or broken or choice.mode not in context.facts.get("choices", (choice.mode,)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.history.ids import IdForm, form_of
+from streamweld.history.ids import IdForm, form_of, leading
 from streamweld.history.model import Call, Result, changed, with_parts
 
 if TYPE_CHECKING:
@@ -80,5 +80,5 @@ def _fitting(name: str, form: IdForm, start: re.Pattern[str] | None, renamed: di
         return name
     if name not in renamed:
         made = form.made(name)
-        renamed[name] = made if start is None or start.match(made) else form.made("_" + name)
+        renamed[name] = made if start is None or start.match(made) else form.made(leading(start) + name)
     return renamed[name]

@@ -115,12 +115,14 @@ def leading(start: re.Pattern[str] | None) -> str:
 
 
 def qualified(namespace: str, name: str) -> str:
-    """Return the name of a tool that includes its namespace. `functions` is the namespace of tools without one.
+    """Return the name of a tool that includes its namespace.
+
+    `functions` is the namespace of tools without one, as is the tool's own name, which OpenAI's tool search sets.
 
     >>> qualified("mcp__browser", "navigate")
     'mcp__browser__navigate'
     """
-    if namespace == "functions":
+    if namespace in ("functions", name):
         return name
     return namespace + name if namespace.endswith("__") else f"{namespace}__{name}"
 

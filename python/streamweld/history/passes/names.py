@@ -84,7 +84,8 @@ def _without_namespaces(turns: list[Turn], context: Context) -> list[Turn]:
             namespace = _namespace(part) if isinstance(part, Call) else None
             if isinstance(part, Call) and namespace:
                 name = qualified(namespace, part.name)
-                context.edit("name_form", part.path, f"wrote the tool {part.name!r} of a namespace as {name!r}", namespace)
+                what = f"wrote the tool {part.name!r} of a namespace as {name!r}"
+                context.edit("name_form", part.path, what, namespace)
                 part = changed(
                     part, name=name, extra={key: value for key, value in part.extra.items() if key != _NAMESPACE}
                 )

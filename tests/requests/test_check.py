@@ -108,6 +108,22 @@ def bedrock(thinking: Any = None, **more: Any) -> dict[str, Any]:
     return {**BEDROCK_CLAUDE, **BEDROCK_HI, **extra, **more}
 
 
+def tool_with(target: str, members: Any) -> dict[str, Any]:
+    """Return request members with one tool whose schema has these members."""
+    schema = {"type": "object", "properties": {}, **members}
+    match target:
+        case "openai-chat":
+            return {"tools": [{"type": "function", "function": {"name": "get", "parameters": schema}}]}
+        case "gemini":
+            return gemini("m", tools=[{"functionDeclarations": [{"name": "get", "parametersJsonSchema": schema}]}])
+        case "anthropic":
+            return {"max_tokens": 9, "tools": [{"name": "get", "input_schema": schema}]}
+        case _:
+            return {"input": "hi", "tools": [{"type": "function", "name": "get", "parameters": schema}]}
+
+
+GET_MARKED = {"name": "get", "input_schema": {"type": "object"}, "cache_control": {"type": "ephemeral"}}
+SYSTEM_FOR_AN_HOUR = {"type": "text", "text": "s", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
 # Rule, target, gateway, invalid members, and the same members corrected.
 WRONG: list[tuple[str, str, str | None, Any, Any]] = [
     ("option_unknown", "openai-chat", None, {"top_k": 5}, {}),
@@ -574,6 +590,71 @@ WRONG: list[tuple[str, str, str | None, Any, Any]] = [
         None,
         gemini("m", generationConfig={"responseSchema": {"anyOf": [{"items": {"$ref": "#"}}]}}),
         gemini("m", generationConfig={"responseJsonSchema": {"$ref": "#"}}),
+    ),
+    *[
+        ("schema_keyword", target, gateway, tool_with(target, wrong), tool_with(target, right))
+        for target, gateway, wrong, right in [
+            ("anthropic", None, {"anyOf": [{"required": ["a"]}]}, {"not": {"required": ["a"]}}),
+            ("anthropic", "vertex", {"properties": {"a b": {}}}, {"properties": {"a": {"properties": {"a b": {}}}}}),
+            ("responses", None, {"not": {"required": ["a"]}}, {"properties": {"a": {"not": {"type": "null"}}}}),
+            ("openai-chat", None, {"properties": {"a": {"type": "array"}}}, {"properties": {"a": {"items": {}}}}),
+            (
+                "openai-chat",
+                "xai",
+                {"properties": {"a": {"items": [{}]}}},
+                {"properties": {"a": {"prefixItems": [{}]}}},
+            ),
+            (
+                "openai-chat",
+                "kimi",
+                {"properties": {"a": {"type": "object", "anyOf": [{}]}}},
+                {"properties": {"anyOf": {}}},
+            ),
+            ("gemini", None, {"properties": {"a": {"required": True}}}, {"properties": {"required": {"const": True}}}),
+        ]
+    ],
+    (
+        "cache_lifetime",
+        "anthropic",
+        None,
+        {"max_tokens": 9, "tools": [GET_MARKED], "system": [SYSTEM_FOR_AN_HOUR]},
+        {"max_tokens": 9, "system": [SYSTEM_FOR_AN_HOUR], "cache_control": {"type": "ephemeral"}},
+    ),
+    (
+        "cache_lifetime",
+        "anthropic",
+        None,
+        {"max_tokens": 9, "tools": [GET_MARKED], "cache_control": {"type": "ephemeral", "ttl": "1h"}},
+        {"max_tokens": 9, "tools": [GET_MARKED], "cache_control": {"type": "ephemeral", "ttl": "5m"}},
+    ),
+    (
+        "cache_lifetime",
+        "anthropic",
+        None,
+        {
+            "max_tokens": 9,
+            "cache_control": {"type": "ephemeral"},
+            "messages": [{"role": "user", "content": [SYSTEM_FOR_AN_HOUR]}],
+        },
+        {
+            "max_tokens": 9,
+            "cache_control": {"type": "ephemeral", "ttl": "1h"},
+            "messages": [{"role": "user", "content": [SYSTEM_FOR_AN_HOUR]}],
+        },
+    ),
+    (
+        "schema_member",
+        "gemini",
+        None,
+        declared({"type": "OBJECT", "properties": {"a": {"type": "INTEGER", "enum": [1]}}}),
+        declared({"type": "OBJECT", "properties": {"enum": {"type": "STRING", "enum": ["1"]}}}),
+    ),
+    (
+        "schema_member",
+        "gemini",
+        None,
+        declared({"type": "OBJECT", "properties": {"a": {"type": "ARRAY"}}}),
+        declared({"type": "OBJECT", "properties": {"a": {"type": "ARRAY", "items": {}}}}),
     ),
     ("tool_choice_alone", "openai-chat", None, {"tool_choice": "required"}, {"tool_choice": "none"}),
 ]

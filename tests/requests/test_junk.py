@@ -118,3 +118,16 @@ def test_junk_is_checked(source: str) -> None:
     for seed in SEEDS:
         found += len(requests.check(spoiled(seed, source), target=source))
     assert found or source == "ai-sdk-ui"
+
+
+@pytest.mark.parametrize("target", ["anthropic", "responses", "openai-chat"])
+def test_a_schema_that_contains_itself(target: Any) -> None:
+    """Python objects may contain themselves. Such a schema is kept unless a part of it would have to become text."""
+    schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "array"}}}
+    schema["properties"]["b"] = schema
+    tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
+    given = {"messages": [{"role": "user", "content": "q"}], "tools": [tool], "max_tokens": 99}
+    requests.check(requests.convert(given, source="openai-chat", target=target).payload, target=target)
+    schema["anyOf"] = [schema]
+    with pytest.raises(HistoryError, match="unreadable"):
+        requests.convert(given, source="openai-chat", target=target)

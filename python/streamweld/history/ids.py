@@ -16,7 +16,7 @@ from streamweld._pure.encode.common.tool_ids import source_tool_id
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["IdForm", "Minter", "form_of"]
+__all__ = ["IdForm", "Minter", "form_of", "leading", "qualified"]
 
 _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _SURROGATES: Final = "\ud800-\udfff"  # lone surrogates, which cannot be encoded as UTF-8
@@ -107,6 +107,24 @@ def form_of(fact: Mapping[str, Any]) -> IdForm:
 @cache
 def _form(chars: str | None, low: int, high: int | None, carriers: tuple[str, ...], banned: tuple[str, ...]) -> IdForm:
     return IdForm(chars, low, high, carriers, banned)
+
+
+def leading(start: re.Pattern[str] | None) -> str:
+    """Return what to put before a name whose first character does not match `start`."""
+    return "_" if start is None or start.match("_") is not None else "tool_"
+
+
+def qualified(namespace: str, name: str) -> str:
+    """Return the name of a tool that includes its namespace.
+
+    `functions` is the namespace of tools without one, as is the tool's own name, which OpenAI's tool search sets.
+
+    >>> qualified("mcp__browser", "navigate")
+    'mcp__browser__navigate'
+    """
+    if namespace in ("functions", name):
+        return name
+    return namespace + name if namespace.endswith("__") else f"{namespace}__{name}"
 
 
 @dataclass(slots=True, eq=False)

@@ -381,7 +381,8 @@ def arguments_text(call: Call) -> str:
     """Return the arguments as JSON text."""
     if call.arguments is not None:
         return call.arguments
-    return "{}" if call.input is MISSING or call.input is None else json_text(call.input, call.path)
+    is_empty = call.input is MISSING or call.input is None or call.input == []
+    return "{}" if is_empty else json_text(call.input, call.path)
 
 
 def arguments_object(call: Call) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Limit the number of cache marks, which state up to which block a request is cached, to the target's maximum.
+"""Fit cache marks, which state up to which block a request is cached, to the target: their number and lifetimes.
 
 `history.convert` converts the marks of messages, and `requests.tools` those of tools. The marks are counted before the
 conversion, so that the path of a loss refers to the caller's request.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from streamweld.requests.context import RequestContext
     from streamweld.requests.tables import Json, Path
 
-__all__ = ["limit"]
+__all__ = ["limit", "order"]
 
 _Tree: TypeAlias = "dict[str | int, _Tree]"  # one level for each step of a path; an empty dict at its end
 _MEMBER: Final = "cache_control"
@@ -56,6 +56,66 @@ def limit(context: RequestContext) -> None:
     moved: Moved = {}
     context.request = cast("Json", _without(context.request, surplus, (), moved))
     context.moved |= moved
+
+
+def order(context: RequestContext) -> None:
+    """Shorten the lifetime of cache marks that follow a mark with a shorter one, which the target rejects.
+
+    Also remove Anthropic's top-level mark if the last block has its own mark with another lifetime.
+    """
+    if context.target not in spec("cache_marks")["max"]:
+        return
+    brief = False
+    for path in [place for name in _TOP for place in _marks(context.request.get(name), (name,))]:
+        whole, mark = _mark_at(context.request, path)
+        brief = brief or _is_brief(mark)
+        if brief and not _is_brief(mark):
+            _shorten(context, whole, mark)
+    top = object_of(context.request.get(_MEMBER)) if context.same else {}
+    if not top:
+        return
+    last = listed(object_of((listed(context.request.get("messages")) or (None,))[-1]).get("content"))
+    own = object_of(object_of(last[-1] if last else None).get(_MEMBER))
+    if own and _is_brief(own) != _is_brief(top):
+        what = "dropped the mark of the request, because its last block has a mark with another lifetime"
+        context.edit("cache_lifetime", (_MEMBER,), what, top)
+        context.request = {name: value for name, value in context.request.items() if name != _MEMBER}
+    elif brief and not _is_brief(top):
+        _shorten(context, (_MEMBER,), top)
+
+
+def _is_brief(mark: Json) -> bool:
+    """Return whether a mark has the default lifetime, 5 minutes."""
+    return mark.get("ttl") in (None, "5m")
+
+
+def _mark_at(request: Json, path: Path) -> tuple[Path, Json]:
+    """Return the mark at this path, and its path. In provider options, the mark may be nested in other members."""
+    value: Any = request
+    for step in path:
+        value = value[step]
+    while isinstance(value, Mapping) and len(value) == 1 and "type" not in value:
+        ((name, value),) = cast("Json", value).items()
+        path = (*path, name)
+    return path, object_of(value)
+
+
+def _shorten(context: RequestContext, path: Path, mark: Json) -> None:
+    what = "shortened the lifetime of a cache mark to that of an earlier mark"
+    context.edit("cache_lifetime", path, what, mark.get("ttl"))
+    new = {name: value for name, value in mark.items() if name != "ttl"}
+    context.request = cast("Json", _with(context.request, path, new))
+
+
+def _with(value: Any, path: Path, new: Any) -> Any:
+    """Return the value with the member at this path replaced. Only the objects and lists on the path are copied."""
+    if not path:
+        return new
+    step, *rest = path
+    if isinstance(value, Mapping):
+        given = cast("Json", value)
+        return {name: _with(member, rest, new) if name == step else member for name, member in given.items()}
+    return [_with(item, rest, new) if n == step else item for n, item in enumerate(cast("Sequence[Any]", value))]
 
 
 def _number(messages: Any) -> int:

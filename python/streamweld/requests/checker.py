@@ -21,8 +21,9 @@ from streamweld.history import HistoryViolation
 from streamweld.history.ids import form_of
 from streamweld.history.profiles import resolve
 from streamweld.requests.claude import is_cited, prefills
-from streamweld.requests.schema_check import violation
+from streamweld.requests.schema_check import refused, violation
 from streamweld.requests.tables import (
+    MODEL,
     at,
     claude_facts,
     gateway_facts,
@@ -37,6 +38,7 @@ from streamweld.requests.tables import (
     pointer,
     spec,
     steps,
+    tool_schema_rules,
     words_of,
 )
 
@@ -225,6 +227,7 @@ class _Checker:
         """Check tool definitions, tool names, and the tool choice."""
         names: set[str] = set()
         count = 0
+        rules = tool_schema_rules(self.target, self.profile.name, self.request.get(MODEL.get(self.target, "model")))
         for path, kind, name, schema in self._definitions():
             count += 1
             if not is_accepted(kind, self.profile.constraints):
@@ -243,6 +246,10 @@ class _Checker:
             names.add(name)  # even if the name is invalid, because `tool_choice` may contain the name
             if kind == "function" and schema is not None and self._is_unfit(schema):
                 self.add("tool_schema", path, name)
+            elif kind == "function" and schema is not None and rules is not None:
+                what = refused(schema, rules)
+                if what is not None:
+                    self.add("schema_keyword", path, f"{name}: {what}")
         if self.target == "bedrock-converse" and not count and self._has_calls():
             self.add("tools_missing", ("toolConfig", "tools"))
         subset = self._subset()
@@ -528,8 +535,8 @@ class _Checker:
             self.add("thinking_unsigned", ("messages", turns.index(last)), "the last assistant message")
 
     def cache_marks(self) -> None:
-        """Check the number of cache marks in the tools, system prompt and messages, including Anthropic's top-level
-        mark.
+        """Check the number and lifetimes of cache marks in the tools, system prompt and messages, including Anthropic's
+        top-level mark.
         """
         most = spec("cache_marks")["max"].get(self.target)
         if most is None:
@@ -538,12 +545,23 @@ class _Checker:
         given = [*tools, *listed(self.request.get("system"))]
         for message in listed(self.request.get("messages")):
             for block in listed(object_of(message).get("content")):
-                given.append(block)
                 given += listed(object_of(block).get("content"))
-        count = sum("cache_control" in entry or "cachePoint" in entry for entry in map(object_of, given))
-        count += "cache_control" in self.request
-        if count > most:
-            self.add("cache_marks", (), f"{count}; at most {most} are allowed")
+                given.append(block)
+        given = [entry for entry in map(object_of, given) if "cache_control" in entry or "cachePoint" in entry]
+        marks = [object_of(entry.get("cache_control", entry.get("cachePoint"))) for entry in given]
+        if "cache_control" in self.request:
+            marks.append(object_of(self.request["cache_control"]))
+        if len(marks) > most:
+            self.add("cache_marks", (), f"{len(marks)}; at most {most} are allowed")
+        brief = [mark.get("ttl") in (None, "5m") for mark in marks]
+        if True in brief and False in brief[brief.index(True) :]:
+            self.add("cache_lifetime", (), "a mark with a longer ttl follows a mark with 5m")
+        elif "cache_control" in self.request:
+            messages = listed(self.request.get("messages"))
+            blocks = listed(object_of(messages[-1] if messages else None).get("content"))
+            own = object_of(object_of(blocks[-1] if blocks else None).get("cache_control"))
+            if own and (own.get("ttl") in (None, "5m")) != brief[-1]:
+                self.add("cache_lifetime", ("cache_control",), "the last block has a mark with another ttl")
 
     def gemini(self) -> None:
         """Check the values of the thinking options, and whether built-in tools may be combined with functions."""
@@ -579,7 +597,7 @@ class _Checker:
         self._schema(at(self.request, "generationConfig.responseSchema"), ("generationConfig", "responseSchema"))
 
     def _schema(self, schema: Any, path: Sequence[str | int]) -> None:
-        """Check that a schema has only members of Gemini's type Schema."""
+        """Check that a schema is one of Gemini's type Schema."""
         table = spec("gemini_schema")
         known = {*table["members"], *table["more"].get(self.profile.name, ())}
         known |= {re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name) for name in known}
@@ -587,6 +605,11 @@ class _Checker:
         while waiting:
             value, at_value = waiting.pop()
             given = object_of(value)
+            kind, values = str(given.get("type")).upper(), listed(given.get("enum"))
+            if (values and kind != "STRING") or (given.get("format") == "enum" and not values):
+                self.add("schema_member", (*at_value, "enum"), "enum of a type other than STRING, or without values")
+            if kind == "ARRAY" and given.get("items") is None:
+                self.add("schema_member", at_value, "an array without items")
             for name, member in given.items():
                 if name not in known or (name == "type" and is_list(member)):
                     self.add("schema_member", (*at_value, name), name)

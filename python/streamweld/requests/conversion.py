@@ -111,6 +111,7 @@ def _converted(
         context.lose_given(path, "another member sets the same option and takes precedence", value)
     legacy.modernize(context)
     cache_marks.limit(context)
+    cache_marks.order(context)
     done = _history(context, provider)
     names = Names(context)
     if context.same:

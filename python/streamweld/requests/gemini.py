@@ -68,7 +68,7 @@ def _thinking(context: RequestContext, made: dict[str, Any], facts: Json) -> Non
 
 
 def _schemas(context: RequestContext, made: dict[str, Any]) -> None:
-    """Move schemas with members that Gemini's type `Schema` does not have to the member for JSON Schema."""
+    """Move schemas that are not of Gemini's type `Schema` to the member for JSON Schema."""
     entries = [object_of(entry) for entry in listed(made.get("tools"))]
     new: list[Json] = []
     for n, entry in enumerate(entries):
@@ -88,9 +88,9 @@ def _with_json_schema(context: RequestContext, holder: Any, path: tuple[str | in
         given = object_of(holder)
         if given.get(name) is None or given.get(other) is not None:
             continue
-        member = schemas.foreign_to_gemini(given[name], context.profile.name)
-        if member is not None:
-            what = f"moved the schema to {other}, because {name} does not have {member}"
+        why = schemas.foreign_to_gemini(given[name], context.profile.name)
+        if why is not None:
+            what = f"moved the schema to {other}, because {name} {why}"
             context.edit("schema_member", (*path, name), what)
             schema = schemas.from_gemini(given[name])
             holder = {(other if key == name else key): (schema if key == name else given[key]) for key in given}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from streamweld.history.ids import form_of
+from streamweld.history.ids import form_of, leading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,7 @@ class Names:
         if self._form is None or self.fits(name):
             return name
         made = self._form.made(name)
-        new = made if self._start is None or self._start.match(made) else self._form.made("_" + name)
+        new = made if self._start is None or self._start.match(made) else self._form.made(leading(self._start) + name)
         if name not in self.renamed:
             self._work.edit("tool_name", path, f"changed the tool name {name!r} to {new!r}", name)
             self.renamed[name] = new

@@ -8,7 +8,7 @@ from __future__ import annotations
 from operator import is_
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.requests import answer_format, options, schemas, thinking, tool_choice
+from streamweld.requests import answer_format, options, schemas, thinking, tool_choice, tool_schemas
 from streamweld.requests import tools as tooling
 from streamweld.requests.tables import at, is_list, object_of, put, remove, spec, steps
 
@@ -114,6 +114,7 @@ def _choice(
     tools = tooling.read(context) if kept is None and (choice.names or foreign) else kept
     listed = tools is not None and not any(tool.kind == "mcp" for tool in tools)  # a server lists its own tools
     missing = listed and not {*choice.names} <= {_name(tool) for tool in tools or ()}
+    missing = missing or not names.renamed.keys().isdisjoint(choice.names)
     types = spec("choices").get(context.target, {}).get("types", ())
     broken = choice.mode == "other" and _type(choice.raw) in types and _type(choice.raw) != "mcp"
     if foreign or gone or missing or broken or choice.mode not in context.facts.get("choices", (choice.mode,)):
@@ -228,10 +229,15 @@ def _with_schema(raw: Any, tool: tooling.Tool, context: RequestContext) -> Any:
         context.edit("tool_schema", tool.path, "dropped a schema that is null")
         return _replaced(raw, above, {name: value for name, value in holder.items() if name != member})
     schema = schemas.of_object(holder.get(member), context.target)
-    if holder.get(member) is None or schema is None or schema is holder[member]:
+    if holder.get(member) is None or schema is None:
         return raw
-    context.edit("tool_schema", tool.path, tooling.COMPLETED)
-    return _replaced(raw, above, {**holder, member: schema})
+    fit = tool_schemas.fitted(schema, tooling.schema_place(tool), context)
+    completed = fit is schema and schema is not holder[member]
+    if fit is holder[member]:
+        return raw
+    if completed:
+        context.edit("tool_schema", tool.path, tooling.COMPLETED)
+    return _replaced(raw, above, {**holder, member: fit})
 
 
 def _with_strict(raw: Any, tool: tooling.Tool, context: RequestContext) -> Any:

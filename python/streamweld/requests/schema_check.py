@@ -1,6 +1,7 @@
-"""Check that a schema is within the subset of JSON Schema that an API accepts in strict mode.
+"""Check that a schema is within the subset of JSON Schema that an API accepts, in strict mode and without it.
 
-Uses the tables of `streamweld.requests.strict_schemas`, but shares no code with it.
+Uses the tables of `streamweld.requests.strict_schemas` and `streamweld.requests.tool_schemas`, but shares no code with
+them.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -17,7 +18,7 @@ from streamweld.requests.tables import is_list, listed, object_of, spec
 if TYPE_CHECKING:
     from streamweld.requests.tables import Json
 
-__all__ = ["violation"]
+__all__ = ["refused", "violation"]
 
 
 def violation(schema: Any, subset: str) -> str | None:
@@ -42,6 +43,59 @@ def violation(schema: Any, subset: str) -> str | None:
             if member in given:
                 waiting += listed(given[member]) if is_list(given[member]) else [given[member]]
     return _cycle(schema) if subset == "claude" else None
+
+
+def refused(schema: Any, rules: Json) -> str | None:
+    """Return what the rules for the schema of a tool do not accept, or None if they accept the schema."""
+    root = object_of(schema)
+    found = next((name for name in rules.get("root", ()) if name in root), None)
+    if found is not None:
+        return f"{found} at the root"
+    if "names" in rules:
+        for name in object_of(root.get("properties")):
+            if re.fullmatch(rules["names"], str(name)) is None:
+                return f"a property with the name {name!r}"
+    waiting: list[tuple[Any, str]] = [(schema, "")]
+    seen: set[int] = set()
+    while waiting:
+        value, place = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        given = object_of(value)
+        what = _old(given) if rules.get("draft") else None
+        if what is None and rules.get("items"):
+            kind = given.get("type")
+            what = "an array without items" if "array" in (kind, *listed(kind)) and given.get("items") is None else None
+        if what is None and rules.get("typed_branches") and place and "type" in given and listed(given.get("anyOf")):
+            what = "a type next to anyOf"
+        if what is not None:
+            return f"{what} at {place or 'the root'}"
+        for name, member in given.items():
+            inside = f"{place}/{name}"
+            if name in ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"):
+                waiting += [(one, f"{inside}/{key}") for key, one in object_of(member).items()]
+            elif name in ("anyOf", "allOf", "oneOf", "prefixItems"):
+                waiting += [(one, f"{inside}/{n}") for n, one in enumerate(listed(member))]
+            elif isinstance(member, Mapping) and name not in ("default", "const", "enum", "examples", "example"):
+                waiting.append((member, inside))
+    return None
+
+
+def _old(given: Json) -> str | None:
+    """Return a keyword with a value that draft 2020-12 does not allow."""
+    if is_list(given.get("items")):
+        return "items with a list of schemas"
+    if "required" in given and not is_list(given["required"]):
+        return "required without a list of names"
+    return next(
+        (
+            f"{name} as a boolean"
+            for name in ("exclusiveMinimum", "exclusiveMaximum")
+            if isinstance(given.get(name), bool)
+        ),
+        None,
+    )
 
 
 def _is_open(given: Json) -> bool:

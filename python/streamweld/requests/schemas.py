@@ -44,7 +44,7 @@ def from_gemini(schema: Any) -> Any:
     known = load_requests()["gemini_schema"]["members"]
     for key, value in given.items():
         name = camel if (camel := _camel(key)) in known else key
-        if name in _DROPPED:
+        if name in _DROPPED or (name == "enum" and not value) or (name == "format" and value == "enum"):
             continue
         if name == "type" and isinstance(value, str):
             made[name] = value.lower()
@@ -65,18 +65,25 @@ def from_gemini(schema: Any) -> Any:
 
 
 def foreign_to_gemini(schema: Any, gateway: str) -> str | None:
-    """Return a member of the schema that Gemini's type `Schema` does not have, or None if there is none.
+    """Return why the schema is not one of Gemini's type `Schema`, or None if it is one.
 
-    A list of types counts as such a member, because a `Schema` has a single type.
+    A `Schema` has fewer members than JSON Schema, a single type, `enum` only for strings, and `items` for arrays.
     """
     table = load_requests()["gemini_schema"]
     known = {*table["members"], *table["more"].get(gateway, ())}
     waiting: list[Any] = [schema]
     for given in _objects(waiting):
+        kind = str(given.get("type")).upper()
+        if (given.get("enum") or given.get("format") == "enum") and (kind != "STRING" or not given.get("enum")):
+            return "accepts enum only for strings, and with values"
+        if kind == "ARRAY" and given.get("items") is None:
+            return "requires items for arrays"
         for name, value in given.items():
             camel = _camel(name)
-            if camel not in known or (camel == "type" and isinstance(value, list | tuple)):
-                return name
+            if camel not in known:
+                return f"does not have {name}"
+            if camel == "type" and isinstance(value, list | tuple):
+                return "accepts only one type"
             if camel in ("properties", "defs") and isinstance(value, Mapping):
                 waiting += cast("Mapping[str, Any]", value).values()
             elif camel in ("items", "anyOf", "additionalProperties"):

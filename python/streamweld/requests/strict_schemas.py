@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from streamweld.requests.context import RequestContext
     from streamweld.requests.tables import Json, Path
 
-__all__ = ["Fitted", "fitted", "report", "subset_of", "why_not"]
+__all__ = ["Fitted", "fitted", "reference_target", "report", "schema_text", "subset_of", "why_not"]
 
 Subset: TypeAlias = Literal["openai", "claude"]
 _MAPS: Final = ("properties", "$defs", "definitions")
@@ -135,7 +135,7 @@ class _Claude:
             del made["additionalProperties"]
             found.edits.append((path, "dropped additionalProperties, because the schema is not of an object", None))
         if moved:
-            text = "{" + ", ".join([f"{name}: {_text(value)}" for name, value in moved.items()]) + "}"
+            text = schema_text(moved)
             before = made.get("description")
             made["description"] = f"{before}\n\n{text}" if before else text
             found.edits.append((path, f"moved {', '.join(moved)} into the description", moved))
@@ -193,8 +193,10 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float)
 
 
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+def schema_text(members: Json) -> str:
+    """Return members of a schema as text for the description, as in Anthropic's SDK."""
+    inner = [f"{name}: {json.dumps(value, ensure_ascii=False, default=str)}" for name, value in members.items()]
+    return "{" + ", ".join(inner) + "}"
 
 
 def _is_recursive(schema: Any) -> bool:
@@ -228,10 +230,11 @@ def _parts(value: Any, root: Any) -> Iterator[Any]:
     if isinstance(given.get("items"), Mapping):
         yield given["items"]
     if "$ref" in given:
-        yield _target(given["$ref"], root)
+        yield reference_target(given["$ref"], root)
 
 
-def _target(reference: Any, root: Any) -> Any:
+def reference_target(reference: Any, root: Any) -> Any:
+    """Return the schema that a reference within this document refers to, or None if there is none."""
     if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
         return None
     value = root

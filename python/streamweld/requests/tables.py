@@ -38,6 +38,7 @@ __all__ = [
     "spec",
     "steps",
     "thawed",
+    "tool_schema_rules",
     "words_of",
 ]
 
@@ -249,6 +250,16 @@ def claude_facts(target: str, request: Json) -> Json | None:
     if others and not (isinstance(model, str) and ("claude" in model.lower() or "anthropic" in model.lower())):
         return None
     return model_facts("anthropic", model)
+
+
+def tool_schema_rules(target: str, gateway: str, model: object) -> Json | None:
+    """Return what the gateway requires of the schema of a tool, or None if it accepts every schema."""
+    table = spec("tool_schemas")
+    pattern = table["models"].get(target)
+    if pattern is not None and re.search(pattern, str(model)) is None:
+        return None
+    name = table["gateways"].get(target, {}).get(gateway)
+    return None if name is None else cast("Json", table["rules"][name])
 
 
 @cache

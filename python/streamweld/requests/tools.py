@@ -10,16 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
+from streamweld.history.ids import qualified
 from streamweld.history.provider_metadata import cache_mark
-from streamweld.requests import schemas, strict_schemas
-from streamweld.requests.tables import MODEL, at, is_accepted, is_list, object_of, put, spec, steps
+from streamweld.requests import schemas, strict_schemas, tool_schemas
+from streamweld.requests.tables import MODEL, at, is_accepted, is_list, listed, object_of, put, spec, steps
 
 if TYPE_CHECKING:
     from streamweld.requests.context import RequestContext
     from streamweld.requests.names import Names
     from streamweld.requests.tables import Json
 
-__all__ = ["COMPLETED", "Tool", "accepted", "fit_strict", "read", "repeated", "takes", "write"]
+__all__ = ["COMPLETED", "Tool", "accepted", "fit_strict", "read", "repeated", "schema_place", "takes", "write"]
 
 Kind: TypeAlias = Literal["function", "custom", "hosted", "mcp", "unnamed", "other"]
 Path: TypeAlias = tuple[str | int, ...]
@@ -85,7 +86,9 @@ def read(context: RequestContext) -> list[Tool]:
                 context.used.add(("web_search_options",))
                 found.append(_search_of_chat(searched))
         case "responses":
-            found = [_of_responses(raw, ("tools", n)) for n, raw in _listed(context, "tools")]
+            for n, raw in _listed(context, "tools"):
+                path = ("tools", n)
+                found += [_of_responses(raw, path)] if context.same else _of_namespace(context, raw, path)
         case "anthropic":
             found = _of_anthropic(context)
         case "gemini":
@@ -317,6 +320,25 @@ def _of_responses(raw: Any, path: Path) -> Tool:
         extra = _extra(given, frozenset({"type"}))
         return Tool("function", path, raw, kind, row["description"], row["schema"], extra=extra, hosted="client")
     return _of_provider(raw, path, "responses")
+
+
+def _of_namespace(context: RequestContext, raw: Any, path: Path) -> list[Tool]:
+    """Read a tool of the Responses API. The tools of a namespace get names that include the namespace."""
+    given = object_of(raw)
+    namespace = given.get("name")
+    if given.get("type") != "namespace" or not is_list(given.get("tools")) or not isinstance(namespace, str):
+        return [_of_responses(raw, path)]
+    found: list[Tool] = []
+    for n, inner in enumerate(listed(given["tools"])):
+        tool = _of_responses(inner, (*path, "tools", n))
+        name = qualified(namespace, tool.name)
+        if tool.name and name != tool.name:
+            context.edit("tool_name", tool.path, f"changed the tool name {tool.name!r} to {name!r}", namespace)
+            tool = replace(tool, name=name)
+        found.append(tool)
+    for member, value in _extra(given, frozenset({"type", "name", "tools"})).items():
+        context.lose(member, (*path, member), f"{context.target} has no namespaces of tools", value)
+    return found
 
 
 def _of_anthropic(context: RequestContext) -> list[Tool]:
@@ -596,9 +618,12 @@ def _common(tool: Tool) -> dict[str, Any]:
 
 def _schema(tool: Tool, context: RequestContext) -> Any:
     made = schemas.of_object(tool.schema, context.target)
-    if made is not None and made is not tool.schema and tool.schema is not None:
+    if made is None or tool.schema is None:
+        return _plain(made)
+    fit = tool_schemas.fitted(made, schema_place(tool), context)
+    if fit is made and made is not tool.schema:
         context.edit("tool_schema", tool.path, COMPLETED)
-    return _plain(made)
+    return _plain(fit)
 
 
 def fit_strict(schema: Any, tool: Tool, context: RequestContext) -> Any:
@@ -614,11 +639,11 @@ def fit_strict(schema: Any, tool: Tool, context: RequestContext) -> Any:
     if found is None or found.closed:
         context.lose("strict", tool.place("strict"), strict_schemas.why_not(subset), True)
         return None
-    strict_schemas.report(found, "tool_strict", _schema_place(tool), context)
+    strict_schemas.report(found, "tool_strict", schema_place(tool), context)
     return found.schema
 
 
-def _schema_place(tool: Tool) -> Path:
+def schema_place(tool: Tool) -> Path:
     """Return the path of the schema in the definition."""
     raw = object_of(tool.raw)
     inner = next((holder for holder in _HOLDERS if isinstance(raw.get(holder), Mapping)), None)

@@ -1,7 +1,8 @@
 """Check the content of messages.
 
 This module checks the constraints `items`, `content`, `assistant_content`, `text_types`, `file_types`, `strip_fields`,
-`required_members`, `not_null`, `members`, `annotations`, `citation_proofs`, `media_types`, `plain_media`,
+`required_members`, `not_null`, `members`, `annotations`, `citation_proofs`, `media_types`, `detected_types`,
+`plain_media`,
 `rejected_blocks`, `file_ids`, `image_details`, `free_form_tools`, `arguments`, `result_value`, `content_or_calls`,
 `url_schemes`, `url_endings`, `file_names`, and those on empty text, messages, results and documents.
 """
@@ -9,6 +10,7 @@ This module checks the constraints `items`, `content`, `assistant_content`, `tex
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from typing import TYPE_CHECKING, Any, Final
 
 from streamweld._json import JsonFault, loads_arguments
@@ -23,6 +25,13 @@ if TYPE_CHECKING:
 
 __all__ = ["check_content"]
 
+# The first bytes of images, by format.
+_STARTS: Final = {
+    "png": re.compile(rb"\x89PNG\r\n"),
+    "jpeg": re.compile(rb"\xff\xd8\xff"),
+    "gif": re.compile(rb"GIF8"),
+    "webp": re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
+}
 # Kinds of blocks that the content rules skip, because other rules or no rules apply to them.
 _NO_CONTENT: Final[tuple[Kind, ...]] = ("reasoning", "call", "result", "reference", "other")
 _MEDIA: Final[tuple[Kind, ...]] = ("image", "audio", "video", "file")
@@ -103,6 +112,10 @@ def _medium(block: Block, report: Report) -> None:
     form = _format(raw)
     if accepted is not None and form is not None and form not in accepted:
         report.add("content_kind", block.path, f"{block.kind} of format {form}", "media_types")
+    elif form is not None and block.kind in (report.fact("detected_types") or ()):
+        actual = _detected(raw)
+        if actual is not None and actual != form:
+            report.add("media_type", block.path, f"{form}, but the data is of type {actual}", "detected_types")
     if report.fact("plain_media") is False and any(isinstance(raw.get(n), str) for n in ("image_url", "input_audio")):
         report.add("content_kind", block.path, f"{block.type} as a string", "plain_media")
     if report.fact("file_ids") is False and raw.get("file_id") is not None:
@@ -149,6 +162,19 @@ def _format(raw: Json) -> str | None:
         if isinstance(form, str):
             return form
     return None
+
+
+def _detected(raw: Json) -> str | None:
+    """Return the format of an image's data, spelled as in `media_types`, or None if it is unknown."""
+    source: Any = as_json((as_json(raw.get("image")) or raw).get("source")) or {}
+    data = source.get("data") or source.get("bytes")
+    if isinstance(data, str):
+        try:
+            data = b64decode(data[:24], altchars=b"-_" if "-" in data[:24] or "_" in data[:24] else None)
+        except ValueError:
+            return None
+    head = bytes(data[:16]) if isinstance(data, bytes | bytearray) else b""
+    return next((form for form, start in _STARTS.items() if start.match(head) is not None), None)
 
 
 def _members(message: Message, report: Report) -> None:

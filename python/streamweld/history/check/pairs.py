@@ -95,7 +95,8 @@ def _check_call_order(view: View, report: Report) -> None:
         if not calls:
             continue
         if report.fact("call_order") == "last":
-            for block in blocks[calls[0] :]:
+            thinks = any(block.kind == "reasoning" for block in blocks[calls[0] : calls[-1]])
+            for block in blocks[calls[-1] if thinks else calls[0] :]:
                 if block.kind not in ("call", "other"):
                     report.add("call_not_last", block.path, block.type, "call_order")
                     break

@@ -57,12 +57,12 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
                 parts.append(part)
                 continue
             if arguments_object(part) is not None:
-                if part.arguments is not None and not part.arguments.strip():
+                if _is_empty(part):
                     if part.origin is not None and part.origin.dialect == context.family:
                         context.edit(
                             "arguments_empty", part.path, f"replaced the empty arguments of {part.name!r} with {{}}"
                         )
-                    part = changed(part, arguments=None, input={})  # an empty string: a call without arguments
+                    part = changed(part, arguments=None, input={})
                     touched = True
                 parts.append(part)
                 continue
@@ -135,10 +135,17 @@ def _is_sound(calls: Iterable[Call], objects: bool, free: bool) -> bool:
         if call.custom:
             if not free:
                 return False
-        elif objects:
-            text = call.arguments
-            if text is not None and (not text or text.isspace()):
-                return False
-            if arguments_object(call) is None:
-                return False
+        elif objects and (arguments_object(call) is None or _is_empty(call)):
+            return False
     return True
+
+
+def _is_empty(call: Call) -> bool:
+    """Return whether the arguments are an empty object in another form: blank text, or an empty list."""
+    given: object = call.input
+    if call.arguments is None:
+        return given == []
+    if not call.arguments.strip():
+        return True
+    parsed: object = call.parsed if arguments_object(call) == {} else None
+    return parsed == []

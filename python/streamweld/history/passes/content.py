@@ -2,7 +2,8 @@
 a role.
 
 Constraints: `content`, `inline`, `file_types`, `empty_text`, `blank_text`, `empty_message`, `trailing_space`,
-`result_empty`, `document_needs_text`, `document_name`, `media_types`, `text_files`, `file_ids`, `image_details`,
+`result_empty`, `document_needs_text`, `document_name`, `media_types`, `detected_types`, `text_files`, `file_ids`,
+`image_details`,
 `plain_media`, `rejected_blocks`, `url_schemes`, `url_types`,
 `url_endings`, `file_names`.
 """
@@ -16,6 +17,7 @@ from streamweld.history.citations import search_result
 from streamweld.history.ids import form_of
 from streamweld.history.media_types import (
     canonical,
+    detected,
     is_concrete,
     short_form,
     standard_base64,
@@ -183,6 +185,7 @@ def _content(
         return part
     foreign = part.origin is None or part.origin.dialect != context.family
     part = _canonical(_with_one_source(part, context) if foreign else part, context, foreign=foreign)
+    part = _with_detected_type(part, context)
     can_be_text = part.data is not None if part.kind in (context.fact("inline") or ()) else bool(part.data or part.url)
     if can_be_text and foreign and context.fact("bytes"):
         can_be_text = decoded(part.data or "") is not None
@@ -263,6 +266,17 @@ def _canonical(part: Media, context: Context, *, foreign: bool) -> Media:
         return part
     context.edit("file_type", part.path, f"changed the media type {part.media_type!r} to {media_type!r}")
     return changed(part, media_type=media_type)
+
+
+def _with_detected_type(part: Media, context: Context) -> Media:
+    """Return the part with the media type of its data, if the target compares both."""
+    if part.data is None or part.media_type is None or part.kind not in (context.fact("detected_types") or ()):
+        return part
+    found = detected(part.data)
+    if found is None or found == canonical(part.media_type) or not found.startswith(f"{part.kind}/"):
+        return part
+    context.edit("media_type", part.path, f"changed the media type {part.media_type!r} to {found!r}")
+    return changed(part, media_type=found)
 
 
 def _is_reachable(part: Media, context: Context) -> bool:

@@ -1,11 +1,11 @@
-"""Give every call a name that the target accepts. Constraint: `tool_name`."""
+"""Give every call a name that the target accepts, with the namespace of its tool. Constraint: `tool_name`."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from streamweld.history.ids import IdForm, form_of
+from streamweld.history.ids import IdForm, form_of, leading, qualified
 from streamweld.history.model import Call, Result, changed, with_parts
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["required_form", "run"]
 
 _NAMED: Final = (Call, Result)
+_NAMESPACE: Final = "namespace"
 
 
 def required_form(constraints: Mapping[str, Any]) -> tuple[IdForm, re.Pattern[str] | None]:
@@ -36,6 +37,7 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     A missing name is taken from the call's result or, if the request has only one tool, from that tool; otherwise it is
     `unknown`.
     """
+    turns = _without_namespaces(turns, context)
     form, start = context.constraints["name_form"]
     found = context.survey(turns)
     names = {call.name for call in found.calls} | {result.name for result in found.results if result.name is not None}
@@ -71,6 +73,35 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
     return out
 
 
+def _without_namespaces(turns: list[Turn], context: Context) -> list[Turn]:
+    """Return the turns with the namespace of each call in its name. Only the Responses API has namespaces."""
+    if context.family == "responses" or not any(_namespace(call) for call in context.survey(turns).calls):
+        return turns
+    out: list[Turn] = []
+    for turn in turns:
+        parts: list[Part] = []
+        for part in turn.parts:
+            namespace = _namespace(part) if isinstance(part, Call) else None
+            if isinstance(part, Call) and namespace:
+                name = qualified(namespace, part.name)
+                what = f"wrote the tool {part.name!r} of a namespace as {name!r}"
+                context.edit("name_form", part.path, what, namespace)
+                part = changed(
+                    part, name=name, extra={key: value for key, value in part.extra.items() if key != _NAMESPACE}
+                )
+            parts.append(part)
+        out.append(with_parts(turn, parts))
+    return out
+
+
+def _namespace(call: Call) -> str | None:
+    """Return the namespace of a call, or None if it has none or no name that could include it."""
+    if not call.extra or not call.name or call.origin is None or call.origin.dialect != "responses":
+        return None
+    found = call.extra.get(_NAMESPACE)
+    return found if isinstance(found, str) else None
+
+
 def _is_good(name: str, form: IdForm, start: re.Pattern[str] | None) -> bool:
     return bool(name.strip()) and form.fits(name) and (start is None or start.match(name) is not None)
 
@@ -80,5 +111,5 @@ def _fitting(name: str, form: IdForm, start: re.Pattern[str] | None, renamed: di
         return name
     if name not in renamed:
         made = form.made(name)
-        renamed[name] = made if start is None or start.match(made) else form.made("_" + name)
+        renamed[name] = made if start is None or start.match(made) else form.made(leading(start) + name)
     return renamed[name]

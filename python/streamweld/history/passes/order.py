@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamweld.history.model import Call, Opaque, Text, Turn, with_parts
+from streamweld.history.model import Call, Opaque, Reasoning, Text, Turn, with_parts
 
 if TYPE_CHECKING:
     from streamweld.history.context import Context
@@ -28,6 +28,12 @@ def run(turns: list[Turn], context: Context) -> list[Turn]:
         end = len(turn.parts)
         if not last:  # if other parts may follow the calls, only parts between two calls are moved
             end -= next(n for n, part in enumerate(reversed(turn.parts)) if isinstance(part, Call))
+        else:
+            # Claude thinks between its calls, and the API rejects a response whose thinking has another position:
+            # https://github.com/UKGovernmentBEIS/inspect_ai/pull/4922
+            final = max(n for n, part in enumerate(turn.parts) if isinstance(part, Call))
+            if any(isinstance(part, Reasoning) for part in turn.parts[at:final]):
+                at = final
         stays = Call | Opaque if last else Call  # server tool blocks keep their position
         late = [part for part in turn.parts[at:end] if not isinstance(part, stays)]
         if (last or together) and late:

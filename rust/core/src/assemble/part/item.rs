@@ -100,8 +100,8 @@ impl LateText {
     /// Returns whether a complete text contains the late text after the closed text, or `None` if it does not show that.
     pub fn is_in(&self, earlier: &[String], own: &str, whole: &str) -> Option<bool> {
         let (pieces, last) = self.pieces(earlier, own);
-        let pieces = pieces.iter().map(String::as_str).chain([last]);
-        let rest = pieces.fold(Some(whole), |rest, piece| rest?.strip_prefix(piece))?;
+        let mut pieces = pieces.iter().map(String::as_str).chain([last]);
+        let rest = pieces.try_fold(whole, |rest, piece| rest.strip_prefix(piece))?;
         if rest.is_empty() {
             return Some(false);
         }

@@ -204,10 +204,8 @@ impl Responses {
             wire.out.keep(Unmodelled::ItemEnd);
         }
         let is_misread = wire.out.wants_wire_facts() && wire.out.misread_count() != misread_before;
-        // If clients misread an event, they may store a different item at the index for which a template was learned. The
-        // closing event of an item may list fewer parts than were streamed.
-        let is_item_end = reports && name == "response.output_item.done";
-        if self.items.texts.take_renamed() || is_misread || is_item_end {
+        // If clients misread an event, they may store a different item at the index for which a template was learned.
+        if self.items.texts.take_renamed() || is_misread {
             self.templates.forget();
         }
         if known {

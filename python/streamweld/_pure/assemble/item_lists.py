@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamweld._pure.assemble.late_text import settle_late_texts
 from streamweld._pure.assemble.part.item_list import TextList
-from streamweld._pure.assemble.part.late_text import settle_late_texts
 from streamweld._pure.assemble.resolve.by_address import known_item
 
 if TYPE_CHECKING:

@@ -13,6 +13,13 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble.item_lists import grouped
+from streamweld._pure.assemble.late_text import (
+    add_late_text,
+    continue_part,
+    end_late_text,
+    end_late_texts,
+    is_late,
+)
 from streamweld._pure.assemble.part import call_events
 from streamweld._pure.assemble.part.item_call import (
     add_arguments,
@@ -42,13 +49,6 @@ from streamweld._pure.assemble.part.item_text import (
     repeat_part,
     report_late_part,
     set_whole_text,
-)
-from streamweld._pure.assemble.part.late_text import (
-    add_late_text,
-    continue_part,
-    end_late_text,
-    end_late_texts,
-    is_late,
 )
 from streamweld._pure.assemble.part.reannounced import (
     begin_reannounced,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamweld._pure.assemble.late_text import end_late_texts
 from streamweld._pure.assemble.part.item_call import end_call, settle_text
 from streamweld._pure.assemble.part.item_text import finish_item, report_unfinished_repetitions
-from streamweld._pure.assemble.part.late_text import end_late_texts
 from streamweld._pure.assemble.part.reannounced import decide
 from streamweld._pure.model.delta import Address
 

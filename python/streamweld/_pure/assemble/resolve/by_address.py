@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamweld._pure.assemble.late_text import continue_part
 from streamweld._pure.assemble.part.item_call import begin_call, note_ids
 from streamweld._pure.assemble.part.item_end import end_item
 from streamweld._pure.assemble.part.item_text import add_joined_text, open_part
-from streamweld._pure.assemble.part.late_text import continue_part
 from streamweld._pure.assemble.part.surrogates import Joiner
 from streamweld._pure.assemble.resolve.restatement import Restatement
 

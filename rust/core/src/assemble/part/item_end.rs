@@ -3,12 +3,12 @@
 //! `item_text` closes the parts of an item; `item_call` and `close_calls` close tool calls.
 
 use crate::assemble::choice::Choice;
+use crate::assemble::late_text::end_all_late_texts;
+use crate::assemble::late_text::end_late_texts;
 use crate::assemble::part::item_call::end_call;
 use crate::assemble::part::item_call::settle_text;
 use crate::assemble::part::item_text::finish_item;
 use crate::assemble::part::item_text::report_unfinished_repetitions;
-use crate::assemble::part::late_text::end_all_late_texts;
-use crate::assemble::part::late_text::end_late_texts;
 use crate::assemble::part::reannounced::decide;
 use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;

@@ -18,7 +18,6 @@ pub(crate) mod item_shared_id;
 pub(crate) mod item_text;
 pub(crate) mod join_fragments;
 pub(crate) mod labels;
-pub(crate) mod late_text;
 pub(crate) mod object_merge;
 pub(crate) mod reannounced;
 pub(crate) mod replay_detectors;

@@ -3,6 +3,7 @@
 //! A new item at an index closes the item that was open there, unless more of that item may follow.
 
 use crate::assemble::choice::Choice;
+use crate::assemble::late_text::continue_part;
 use crate::assemble::part::item::PartPosition;
 use crate::assemble::part::item_call::CallProperties;
 use crate::assemble::part::item_call::begin_call;
@@ -11,7 +12,6 @@ use crate::assemble::part::item_end::end_item;
 use crate::assemble::part::item_text::PartKey;
 use crate::assemble::part::item_text::add_joined_text;
 use crate::assemble::part::item_text::open_part;
-use crate::assemble::part::late_text::continue_part;
 use crate::assemble::resolve::item_index::KINDS;
 use crate::assemble::resolve::item_index::Purpose;
 use crate::assemble::resolve::restatement::Restatement;

@@ -255,7 +255,7 @@ def test_late_deltas_are_said_once_a_part() -> None:  # P21
     rig = opened().call_done(OSLO, **FC1).args(OSLO, **FC1).args(OSLO, **FC1)
     rig.part(item_id="m", sub=0).close_part("a", item_id="m", sub=0).say("b", item_id="m", sub=0)
     assert rig.end().codes == ["late_delta", "late_delta"]
-    assert (rig.brief, rig.texts()) == ([("c1", "f", OSLO)], ["a"])
+    assert (rig.brief, rig.texts()) == ([("c1", "f", OSLO)], ["a", "b"])
 
 
 def test_a_new_number_in_every_delta() -> None:  # P28

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamweld._pure.assemble.late_text import settle_late_texts
 from streamweld._pure.assemble.part.item_list import TextList
 from streamweld._pure.assemble.resolve.by_address import known_item
 
@@ -69,7 +70,10 @@ def _list_of(choice: Choice, first: ListedPart, texts: Sequence[str], *, again: 
         return None
     item = known_item(choice, first.item, address, found)
     item.lists += 1
-    return None if item.lists > _MAX_LISTS else TextList(item, first, texts)
+    if item.lists > _MAX_LISTS:
+        return None
+    settle_late_texts(choice, item, item.parts_of(first.channel, first.kind), texts)
+    return TextList(item, first, texts, again=again)
 
 
 def _same_text(choice: Choice, entry: ListedPart, address: Address, texts: Sequence[str]) -> Item | None:

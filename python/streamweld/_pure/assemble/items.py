@@ -13,6 +13,13 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from streamweld._pure.assemble.item_lists import grouped
+from streamweld._pure.assemble.late_text import (
+    add_late_text,
+    continue_part,
+    end_late_text,
+    end_late_texts,
+    is_late,
+)
 from streamweld._pure.assemble.part import call_events
 from streamweld._pure.assemble.part.item_call import (
     add_arguments,
@@ -107,6 +114,8 @@ class ItemSurface:
         if item is None:
             bound = state.item_index.at(kind, address.index)
             item = bound if bound is not None and bound.open and not bound.announced else None
+            if bound is not None:
+                end_late_texts(state, bound)
             if bound is not None and address.item_id is None and repeat_item(bound):
                 item = bound  # the stream may replay an item without ids
         if item is None:
@@ -137,6 +146,8 @@ class ItemSurface:
         address = state.item_index.usable(address)
         item = state.item_index.repeated_at(kind, address)
         one = None if item is None else find_part(item, channel, reasoning_kind, address.sub)
+        if item is not None and one is not None:
+            one = end_late_text(state, item, one, None)
         if item is not None and one is not None and repeat_part(item, one, address.index, text):
             return
         item = state.item_index.take_begun_again(kind, address)
@@ -145,12 +156,18 @@ class ItemSurface:
             return
         item = item_of_opening(state, kind, address)
         one = find_part(item, channel, reasoning_kind, address.sub)
+        one = None if one is None else end_late_text(state, item, one, None)
         if one is not None and one.part.open and one.sub == address.sub:
             put_metadata(state, one, metadata)  # the part was announced twice, or its deltas arrived first
             return
         if one is not None and one.sub == address.sub and repeat_part(item, one, address.index, text):
             return
         fill(state, item)
+        if one is not None and one.sub == address.sub:
+            continue_part(state, item, one, address.sub, text, metadata)  # the part was closed too early
+            return
+        if not item.open:
+            state.item_index.reopen(item)
         open_part(state, item, channel, reasoning_kind, address.sub, text, metadata)
 
     def part_text(
@@ -169,17 +186,22 @@ class ItemSurface:
             return
         address = state.item_index.usable(address)
         item = state.item_index.find(kind, address, "delta")
-        if item is not None and _is_over(item, address):
+        one = None if item is None else find_part(item, channel, reasoning_kind, address.sub)
+        if item is not None and one is None and _is_over(item, address):
             item = None
         if item is None and not text:
             return
         if item is None and not state.shared.ids_optional:
             state.shared.out.mark_misread("not_opened")  # the opening event is missing
         item = known_item(state, kind, address, item)
-        one = find_part(item, channel, reasoning_kind, address.sub)
+        if one is None and not text:
+            return
         if one is None and not item.open:
             report_late(state, item)
-        if one is None and (not text or not item.open):
+            state.item_index.reopen(item)
+        if one is not None and one.repeated is None and is_late(one, address.sub):
+            if text:
+                add_late_text(state, item, one, text, address.sub, metadata)
             return
         if one is not None and one.repeated is not None:
             text = one.joiner.push(text)
@@ -209,6 +231,7 @@ class ItemSurface:
         address = state.item_index.usable(address)
         item = known_item(state, kind, address, state.item_index.find(kind, address, "delta"))
         one = find_whole(item, channel, reasoning_kind, address.sub, text)
+        one = None if one is None else end_late_text(state, item, one, text)
         if one is not None and one.repeated is not None:
             if one.part.text() == replace_lone_surrogates(text):
                 report_late_part(state, one)
@@ -271,6 +294,7 @@ class ItemSurface:
         one = find_whole(item, channel, reasoning_kind, address.sub, text)
         if one is None and not text:
             return
+        one = None if one is None else end_late_text(state, item, one, text)
         repeats = one is not None and one.repeated is not None and bool(text)
         if one is not None and repeats and one.part.text() != replace_lone_surrogates(text or ""):
             item, one = diverged(state, item, one, address)
@@ -310,6 +334,8 @@ class ItemSurface:
         learn(state, item, address)
         if resolve_shared_id(state, item):
             item = state.item_index.at("call", address.index) or item
+        if not item.open:
+            end_late_texts(state, item)
         if not item.open:
             if kind is not None and item.item_id is None and item.repeats:
                 end_repetition(state, item, address)
@@ -383,6 +409,7 @@ class ItemSurface:
             one = opened(state, item, channel, reasoning_kind, address.sub)
         if item is None:
             return
+        one = end_late_text(state, item, one, text)
         one.restated = True
         learn(state, item, address)
         alone = not item.open
@@ -569,6 +596,8 @@ class ItemSurface:
         state = self._item_choice(choice)
         if state is not None:
             # Items of earlier steps that are still open are calls, which stay open until the choice ends.
+            for item in state.item_index.take_late():
+                end_late_texts(state, item)
             for item in state.item_index.opened_in_step():
                 if item.first is not None or item.kind != "call":
                     end_item(state, item, None, None)

@@ -1,14 +1,14 @@
-"""Operators for Gemini and AI SDK streams."""
+"""Operators for Gemini and AI SDK streams, and for texts of several dialects."""
 
 from __future__ import annotations
 
 import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from streamweld.testing.mutate.registry import changed, operator
-from streamweld.testing.stream import Frame, Stream
+from streamweld.testing.stream import Frame, Stream, Text
 
 if TYPE_CHECKING:
     from random import Random
@@ -136,6 +136,52 @@ def texts_without_a_start(_: Random, stream: Stream) -> Stream:
     return stream.but(
         f for f in stream.frames if f.data == "[DONE]" or f.data["type"] not in {"text-start", "reasoning-start"}
     )
+
+
+@operator("responses", "anthropic", "ai-sdk-parts", "ai-sdk-ui", aspect="items", opaque=True)
+def text_closed_early(_: Random, stream: Stream) -> Stream | None:
+    """A text is closed after its first delta, and its other deltas follow."""
+    for number, part in enumerate(stream.parts):
+        own = [at for at, frame in enumerate(stream.frames) if frame.part == number]
+        deltas = [at for at in own if stream.frames[at].role == "delta"]
+        if not isinstance(part, Text) or len(deltas) < 2:
+            continue
+        first = stream.frames[deltas[0]].piece
+        if not first or part.text.startswith(first + first):
+            continue  # the other deltas could repeat the first one
+        closing = [at for at in own if at > deltas[-1]]
+        early = [replace(frame, data=_shortened(frame.data, part.text, first)) for frame in _at(stream, closing)]
+        frames = [frame for at, frame in enumerate(stream.frames) if at not in closing]
+        frames[deltas[0] + 1 : deltas[0] + 1] = early
+        return stream.but(_renumbered(frames))
+    return None
+
+
+def _at(stream: Stream, places: list[int]) -> list[Frame]:
+    return [stream.frames[at] for at in places]
+
+
+def _shortened(value: Any, text: str, first: str) -> Any:
+    """Return a copy of a JSON value in which `first` replaces each string that equals `text`."""
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value)
+        return {key: _shortened(member, text, first) for key, member in members.items()}
+    if isinstance(value, list):
+        return [_shortened(member, text, first) for member in cast("list[object]", value)]
+    return first if value == text else value
+
+
+def _renumbered(frames: list[Frame]) -> list[Frame]:
+    """Return the frames with their sequence numbers, if they have any, in ascending order."""
+    numbers = iter(sorted([frame.data["sequence_number"] for frame in frames if _is_numbered(frame)]))
+    return [
+        replace(frame, data=frame.data | {"sequence_number": next(numbers)}) if _is_numbered(frame) else frame
+        for frame in frames
+    ]
+
+
+def _is_numbered(frame: Frame) -> bool:
+    return isinstance(frame.data, dict) and "sequence_number" in frame.data
 
 
 @operator("ai-sdk-parts", "ai-sdk-ui", aspect="texts")

@@ -121,16 +121,17 @@ def item_announced_twice(rng: Random, stream: Stream) -> Stream | None:
 
 
 def _ids(change: Callable[[str, int], str]) -> Callable[[str, dict[str, Any], Frame, Stream], None]:
-    number = iter(range(10**9))
+    """Return a change of each item id in an event. `change` receives the id and the number of the event."""
 
-    def run(kind: str, data: dict[str, Any], frame: Frame, _: Stream) -> None:
+    def run(kind: str, data: dict[str, Any], frame: Frame, stream: Stream) -> None:
+        number = next(at for at, other in enumerate(stream.frames) if other is frame)
         if frame.part is not None:
             if "item_id" in data:
-                data["item_id"] = change(data["item_id"], next(number))
+                data["item_id"] = change(data["item_id"], number)
             if "item" in data:
-                data["item"]["id"] = change(data["item"]["id"], next(number))
+                data["item"]["id"] = change(data["item"]["id"], number)
         for item in _output(data):
-            item["id"] = change(item["id"], next(number))
+            item["id"] = change(item["id"], number)
         del kind
 
     return run

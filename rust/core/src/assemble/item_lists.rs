@@ -7,6 +7,8 @@ use crate::assemble::ChoiceContext;
 use crate::assemble::choice::Choice;
 use crate::assemble::items::cleared;
 use crate::assemble::items::find;
+use crate::assemble::late_text::settle_late_texts;
+use crate::assemble::part::item::PartPosition;
 use crate::assemble::part::item_list::TextList;
 use crate::assemble::part::item_list::part_positions_like;
 use crate::assemble::part::item_text::complete_text;
@@ -166,7 +168,9 @@ fn list_of(
             return Ok(None);
         }
     }
-    Ok(Some(TextList::new(choice, item, first, &texts)))
+    let part_positions: Vec<PartPosition> = part_positions_like(choice, item, first).collect();
+    settle_late_texts(ctx, choice, &part_positions, &texts)?;
+    Ok(Some(TextList::new(choice, item, first, &texts, again)))
 }
 
 /// Returns the item whose parts have exactly the text of the listed parts, even if the item's id is not the listed id.

@@ -9,6 +9,12 @@
 use crate::assemble::Assembler;
 use crate::assemble::ChoiceContext;
 use crate::assemble::choice::Choice;
+use crate::assemble::late_text::add_late_text;
+use crate::assemble::late_text::continue_part;
+use crate::assemble::late_text::end_all_late_texts;
+use crate::assemble::late_text::end_late_text;
+use crate::assemble::late_text::end_late_texts;
+use crate::assemble::late_text::is_late;
 use crate::assemble::part::item::Item;
 use crate::assemble::part::item::PartPosition;
 use crate::assemble::part::item_call::CallProperties;
@@ -101,6 +107,9 @@ impl Assembler {
         });
         let nameless = known.is_none() && address.item_id.is_none();
         let before = choice.item_index.at(kind, address.index);
+        if let (None, Some(before)) = (known, before) {
+            end_late_texts(&mut ctx, choice, before)?;
+        }
         if before.is_some_and(|item| nameless && repeat_item(choice, item)) {
             if let Some(index) = address.index {
                 ctx.out.record_fact(WireFact::Announced(index));
@@ -138,6 +147,7 @@ impl Assembler {
         let at = cleared(&ctx, at);
         let repeated = choice.item_index.repeated_at(at.kind, &at.address);
         let repeated = repeated.and_then(|item| known_part(choice, item, &at));
+        let repeated = settled(&mut ctx, choice, repeated, None)?;
         if repeated.is_some_and(|part_position| {
             repeat_part(choice, part_position, &at.address, text.as_ref())
         }) {
@@ -150,7 +160,9 @@ impl Assembler {
             return Ok(());
         }
         let item = item_of_opening(&mut ctx, choice, at.kind, &at.address)?;
-        let known = known_part(choice, item, &at).filter(|part_position| {
+        let known = known_part(choice, item, &at);
+        let settled = settled(&mut ctx, choice, known, None)?;
+        let known = settled.filter(|part_position| {
             let known = choice.item_part(*part_position);
             known.is_some_and(|(one, part)| part.open && one.sub == at.address.sub)
         });
@@ -158,13 +170,23 @@ impl Assembler {
             // The part is open already, because it was announced twice or its deltas arrived first.
             return put_metadata(&mut ctx, choice, part_position, metadata);
         }
-        let repeated = known_part(choice, item, &at);
-        if repeated.is_some_and(|part_position| {
+        if settled.is_some_and(|part_position| {
             repeat_part(choice, part_position, &at.address, text.as_ref())
         }) {
             return Ok(());
         }
         fill(choice, item);
+        let has_sub = |part_position: &PartPosition| {
+            let known = choice.item_part(*part_position);
+            known.is_some_and(|(one, _)| one.sub == at.address.sub)
+        };
+        if let Some(known) = settled.filter(has_sub) {
+            // The part was closed too early.
+            let opening = (text, metadata);
+            continue_part(&mut ctx, choice, known, at.address.sub, opening)?;
+            return Ok(());
+        }
+        choice.item_index.reopen(item);
         open_part(&mut ctx, choice, item, part_key(&at), text, metadata)?;
         Ok(())
     }
@@ -182,7 +204,8 @@ impl Assembler {
         };
         let at = cleared(&ctx, at);
         let found = find(choice, &at, Purpose::Delta);
-        let found = found.filter(|item| !is_over(choice, *item, &at.address));
+        let known = found.and_then(|item| known_part(choice, item, &at));
+        let found = found.filter(|item| known.is_some() || !is_over(choice, *item, &at.address));
         if found.is_none() && text.is_empty() {
             return Ok(());
         }
@@ -190,19 +213,29 @@ impl Assembler {
             ctx.out.mark_misread("not_opened"); // the opening event is missing
         }
         let item = known_item(&mut ctx, choice, at.kind, &at.address, found)?;
-        let part_position = match known_part(choice, item, &at) {
+        let sub = at.address.sub;
+        let part_position = match known {
             Some(part_position) => part_position,
-            None if !choice.item_index.get(item).is_some_and(|item| item.open) => {
-                return late(&mut ctx, choice, item);
-            }
             None if text.is_empty() => return Ok(()),
-            None => opened(&mut ctx, choice, item, part_key(&at))?,
+            None => {
+                if choice.item_index.get(item).is_some_and(|item| !item.open) {
+                    late(&mut ctx, choice, item)?;
+                    choice.item_index.reopen(item);
+                }
+                opened(&mut ctx, choice, item, part_key(&at))?
+            }
         };
+        let is_late = is_late(choice, part_position, sub);
         let repeated = choice
             .item_part_mut(part_position)
             .filter(|(one, _)| one.repeated.is_some());
-        let sub = at.address.sub;
         let Some((one, _)) = repeated else {
+            if is_late && text.is_empty() {
+                return Ok(());
+            }
+            if is_late {
+                return add_late_text(&mut ctx, choice, part_position, text, sub, metadata);
+            }
             return add_text(&mut ctx, choice, part_position, text, sub, metadata);
         };
         let (text, _) = one.joiner.join(text);
@@ -235,6 +268,7 @@ impl Assembler {
         let found = find(choice, &at, Purpose::Delta);
         let item = known_item(&mut ctx, choice, at.kind, &at.address, found)?;
         let known = find_whole(choice, item, part_key(&at), Some(&text));
+        let known = settled(&mut ctx, choice, known, Some(&text))?;
         let part_position = match known {
             Some(part_position) if differs(choice, part_position, &text) => {
                 diverged(&mut ctx, choice, part_position, &at.address)?
@@ -329,7 +363,9 @@ impl Assembler {
             return Ok(());
         }
         let item = known_item(&mut ctx, choice, at.kind, &at.address, found)?;
-        let part_position = match find_whole(choice, item, part_key(&at), text.as_deref()) {
+        let known = find_whole(choice, item, part_key(&at), text.as_deref());
+        let known = settled(&mut ctx, choice, known, text.as_deref())?;
+        let part_position = match known {
             Some(part_position)
                 if text
                     .as_ref()
@@ -399,6 +435,9 @@ impl Assembler {
                 .item_index
                 .at(ItemKind::Call, address.index)
                 .unwrap_or(item);
+        }
+        if choice.item_index.get(item).is_some_and(|item| !item.open) {
+            end_late_texts(&mut ctx, choice, item)?;
         }
         let record = choice.item_index.get(item);
         if record.is_none_or(|record| !record.open) {
@@ -470,6 +509,7 @@ impl Assembler {
                 (item, opened(&mut ctx, choice, item, part_key(&at))?)
             }
         };
+        let part_position = end_late_text(&mut ctx, choice, part_position, text.as_deref())?;
         if let Some((one, _)) = choice.item_part_mut(part_position) {
             one.restated = true;
         }
@@ -486,6 +526,7 @@ impl Assembler {
             return Ok(());
         };
         // Items of earlier steps that are still open are calls, which stay open until the choice ends.
+        end_all_late_texts(&mut ctx, choice)?;
         for item in choice.item_index.opened_here() {
             let record = choice.item_index.get(item);
             if record.is_some_and(|item| item.first.is_some() || item.kind != ItemKind::Call) {
@@ -530,6 +571,18 @@ pub(crate) fn is_over(choice: &Choice, item: usize, address: &Address<'_>) -> bo
 pub(crate) fn known_part(choice: &Choice, item: usize, at: &PartAt<'_>) -> Option<PartPosition> {
     let kind = Some(at.reasoning_kind);
     find_part(choice, item, at.channel, kind, at.address.sub)
+}
+
+/// Decides whether late text that the part holds is new, because an event ends the part or opens it again. `whole`: the
+/// complete text in the event. Returns the part that the event belongs to.
+fn settled(
+    ctx: &mut RuleContext<'_, '_>,
+    choice: &mut Choice,
+    known: Option<PartPosition>,
+    whole: Option<&str>,
+) -> Result<Option<PartPosition>, Fault> {
+    let part_position = known.map(|known| end_late_text(ctx, choice, known, whole));
+    part_position.transpose()
 }
 
 fn late(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, item: usize) -> ParseResult {

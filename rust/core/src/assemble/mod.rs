@@ -16,6 +16,7 @@ pub(crate) mod finish_reason;
 pub(crate) mod item_deltas_calls;
 pub(crate) mod item_lists;
 pub(crate) mod items;
+pub(crate) mod late_text;
 pub(crate) mod lost_beginning;
 pub(crate) mod part;
 pub(crate) mod records;

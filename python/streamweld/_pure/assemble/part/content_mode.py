@@ -2,7 +2,7 @@
 not remove anything.
 
 `cumulative`: a piece that begins with the text so far replaces that text. `auto`: the same, but only once a piece has
-extended a text of at least `_AUTO_FROM` characters. Neither `cumulative` nor `auto` is the default, because real text
+extended a text of at least `AUTO_FROM` characters. Neither `cumulative` nor `auto` is the default, because real text
 may happen to repeat itself.
 """
 
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-__all__ = ["ContentMode"]
+__all__ = ["AUTO_FROM", "ContentMode"]
 
-_AUTO_FROM = 4  # minimum length in characters of a text that `auto` treats as repeated; "a" before "and" may be chance
+AUTO_FROM = 4  # minimum length in characters of a text that `auto` treats as repeated; "a" before "and" may be chance
 _BLANK = " \t\n\r\x0c"
 
 
@@ -35,7 +35,7 @@ class ContentMode:
         """AM13: return True if the piece begins with the text so far, but that text is too short to be treated as
         repeated. Return True at most once.
         """
-        if self._doubted or self.cumulative or not 0 < self._length < min(_AUTO_FROM, len(text)):
+        if self._doubted or self.cumulative or not 0 < self._length < min(AUTO_FROM, len(text)):
             return False
         so_far = "".join(self._pieces)
         self._doubted = bool(so_far.strip(_BLANK)) and text.startswith(so_far)
@@ -43,7 +43,7 @@ class ContentMode:
 
     def read(self, text: str) -> str:
         """Return the piece without the earlier text that the piece repeats."""
-        enough = len(text) >= self._length if self.cumulative else len(text) > self._length >= _AUTO_FROM
+        enough = len(text) >= self._length if self.cumulative else len(text) > self._length >= AUTO_FROM
         if enough and self._length:
             self._pieces = ["".join(self._pieces)]
             if text.startswith(self._pieces[0]):

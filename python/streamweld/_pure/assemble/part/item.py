@@ -14,7 +14,71 @@ if TYPE_CHECKING:
     from streamweld._pure.model.delta import ItemKind
     from streamweld.events import ReasoningKind
 
-__all__ = ["Item", "ItemPart"]
+__all__ = ["Item", "ItemPart", "LateText"]
+
+
+class LateText:
+    """Text that arrived after its part was closed, held back while it repeats the closed text from its beginning."""
+
+    __slots__ = ("_earlier", "_offset", "_own", "_piece", "label", "length", "sub")
+
+    def __init__(self, earlier: list[str], own: str, label: int | None) -> None:
+        """`earlier` and `own`: the closed text, in pieces. `label`: the label that is closed, if others are open."""
+        self._earlier = earlier
+        self._own = own
+        self.label = label
+        self.length = 0  # number of characters of the closed text that the late text has repeated
+        self.sub: int | None = None  # sub-index of the last delta
+        self._piece = 0  # the position of the piece that is repeated next
+        self._offset = 0  # offset in this piece
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the late text has repeated all of the closed text."""
+        return self._piece > len(self._earlier)
+
+    def held(self) -> str:
+        """Return the late text that has been held back."""
+        pieces = self._earlier[: self._piece]
+        pieces.append(self._own if self.is_whole else self._at(self._piece)[: self._offset])
+        return "".join(pieces)
+
+    def take(self, text: str) -> str | None:
+        """Return the rest of the late text that follows the complete closed text, or None if the late text differs.
+
+        An empty string means that all of the text was held back. If the late text differs, nothing changes.
+        """
+        piece, taken, offset = self._piece, 0, self._offset
+        while piece <= len(self._earlier):
+            own = self._at(piece)
+            size = min(len(own) - offset, len(text) - taken)
+            if own[offset : offset + size] != text[taken : taken + size]:
+                return None
+            taken += size
+            offset += size
+            if offset < len(own):
+                break
+            piece, offset = piece + 1, 0
+        self._piece, self._offset = piece, offset
+        self.length += taken
+        return text[taken:]
+
+    def is_in(self, whole: str) -> bool | None:
+        """Return whether a complete text contains the late text after the closed text, or None if it does not show
+        that.
+        """
+        end = 0
+        for piece in range(len(self._earlier) + 1):
+            own = self._at(piece)
+            if not whole.startswith(own, end):
+                return None
+            end += len(own)
+        if end == len(whole):
+            return False
+        return True if len(whole) == end + self.length and whole.endswith(self.held()) else None
+
+    def _at(self, piece: int) -> str:
+        return self._earlier[piece] if piece < len(self._earlier) else self._own
 
 
 class ItemPart:
@@ -24,9 +88,11 @@ class ItemPart:
         "again",
         "closed",
         "conflict_reported",
+        "earlier",
         "joiner",
         "labels",
         "last_sub",
+        "late",
         "late_reported",
         "length",
         "part",
@@ -57,6 +123,8 @@ class ItemPart:
         # The number of characters of the part that the stream has repeated so far. None if the stream does not repeat
         # the part.
         self.repeated: int | None = None
+        self.late: LateText | None = None  # text that arrived after the part was closed and that may repeat the part
+        self.earlier: list[str] = []  # the texts of the closed parts that this part continues; none is empty
         self.late_reported = False
         self.conflict_reported = False
 
@@ -99,11 +167,13 @@ class Item:
         "begins_again",
         "call",
         "conflict_reported",
+        "ended",
         "first",
         "alias_of",
         "index",
         "item_id",
         "kind",
+        "late",
         "late_reported",
         "latest",
         "lists",
@@ -132,6 +202,8 @@ class Item:
         self.opened_bare = False  # the opening event contained no part, so the item has its own closing event
         self.open = True
         self.parts: list[ItemPart] = []
+        self.ended = 0  # number of parts that ended before the item was last reopened; they are all closed
+        self.late: list[ItemPart] = []  # the parts that may hold late text
         self._unclosed: list[ItemPart] = []  # all open parts, and some closed ones, which are removed only from the end
         # The last part of each channel and reasoning kind and, for each sub-index, the last part that an event with
         # this sub-index addressed.
@@ -169,9 +241,10 @@ class Item:
         self.parts.append(one)
         self._unclosed.append(one)
 
-    def parts_of(self, channel: Channel, kind: ReasoningKind) -> list[ItemPart]:
-        """Return the parts of one channel and kind that were not retracted."""
-        return [one for one in self.parts if (one.part.channel, one.part.kind) == (channel, kind) and not one.part.void]
+    def parts_of(self, channel: Channel, kind: ReasoningKind, *, first: int = 0) -> list[ItemPart]:
+        """Return the parts of one channel and kind that were not retracted, from the part at position `first` on."""
+        parts = self.parts[first:]
+        return [one for one in parts if (one.part.channel, one.part.kind) == (channel, kind) and not one.part.void]
 
     @property
     def has_open_part(self) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamweld._pure.assemble.late_text import end_late_texts
 from streamweld._pure.assemble.part.item_call import end_call, settle_text
 from streamweld._pure.assemble.part.item_text import finish_item, report_unfinished_repetitions
 from streamweld._pure.assemble.part.reannounced import decide
@@ -23,16 +24,19 @@ def end_item(state: Choice, item: Item, encrypted_content: str | None, metadata:
     """End an item and close its parts or its call, because the stream closed the item."""
     if item.first is not None:
         decide(state, item, Address(item.item_id), closed=True)
-    state.item_index.close(item)
     if item.kind == "call":
+        state.item_index.close(item)
         if item.call is not None:
             item.call.ended = True
         end_call(state, item)
         if item.call is not None:
             state.shared.out.ended.add(item.call.part)
     else:
+        end_late_texts(state, item)
+        first = item.ended
+        state.item_index.close(item)
         finish_item(state, item, encrypted_content, metadata)
-        state.shared.out.ended.update([one.part.part for one in item.parts])
+        state.shared.out.ended.update([one.part.part for one in item.parts[first:]])
 
 
 def end_items(state: Choice, *, ended: bool) -> None:
@@ -43,6 +47,8 @@ def end_items(state: Choice, *, ended: bool) -> None:
     for item in state.item_index.filled:
         if item.repeats and not item.open:
             report_unfinished_repetitions(state, item)
+    for item in state.item_index.take_late():
+        end_late_texts(state, item)
     for item in state.item_index.opened():
         if item.first is not None:
             decide(state, item, Address(item.item_id), closed=False)

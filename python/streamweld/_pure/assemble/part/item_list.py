@@ -33,17 +33,23 @@ class TextList:
 
     __slots__ = ("_item", "_parts", "_plan", "_to_come")
 
-    def __init__(self, item: Item, entry: ListedPart, texts: Sequence[str]) -> None:
+    def __init__(self, item: Item, entry: ListedPart, texts: Sequence[str], *, again: bool) -> None:
         """Plan how the listed parts are applied to the streamed parts. `entry`: one of the listed parts; `texts`: the
-        texts of all listed parts.
+        texts of all listed parts. `again`: the list is a terminal list.
         """
         self._item = item
         self._parts = item.parts_of(entry.channel, entry.kind)
+        if not again and item.ended:
+            # The item ended before and was continued. This list may contain only the parts since then.
+            recent = item.parts_of(entry.channel, entry.kind, first=item.ended)
+            if recent and "".join([one.part.text() for one in recent]) == "".join(texts):
+                self._parts = recent
         streamed = [
             StreamedPart(
                 one.part.text() if one.snapshot is None else one.snapshot,
                 not one.part.open,
                 one.labels.state != "one",
+                bool(one.earlier),
             )
             for one in self._parts
         ]

@@ -43,6 +43,7 @@ __all__ = [
     "finish_item",
     "is_repetition",
     "open_part",
+    "own_value",
     "put_metadata",
     "repeat_item",
     "repeat_open_part",
@@ -332,7 +333,10 @@ def set_whole_text(choice: Choice, one: ItemPart, sub: int | None, text: str | N
     """
     if not text:
         return
-    text = replace_lone_surrogates(text)
+    text = own_value(one, replace_lone_surrogates(text))
+    if not text:
+        report_conflict(choice, one)  # the complete text ends before this part, whose text was streamed
+        return
     current = one.part.text()
     if one.valued or not one.part.open or (one.labels.is_closed(sub) and not text.startswith(current)):
         if current != text and not one.labels.is_own_text(sub, current, text):
@@ -342,6 +346,20 @@ def set_whole_text(choice: Choice, one: ItemPart, sub: int | None, text: str | N
         choice.shared.spend_text(byte_length(text))
         return
     set_value(choice, one, text)
+
+
+def own_value(one: ItemPart, text: str) -> str:
+    """Return the text of this part according to a complete text, which may also contain the closed parts that this part
+    continues.
+    """
+    end = 0
+    for earlier in one.earlier:
+        if not text.startswith(earlier, end):
+            return text
+        end += len(earlier)
+    current = one.part.text()
+    is_own = not current or (end < len(text) and text.startswith(current) and not text.startswith(current, end))
+    return text if is_own else text[end:]
 
 
 def set_value(choice: Choice, one: ItemPart, text: str) -> None:
@@ -420,7 +438,7 @@ def finish_item(
         # Open an empty part. Clients must send reasoning with encrypted content or an id back in the next turn, even
         # without text.
         open_part(choice, item, "reasoning", "summary", None, None, None)
-    open_parts = [one for one in item.parts if one.part.open]
+    open_parts = [one for one in item.parts[item.ended :] if one.part.open]
     if open_parts:
         annotate(choice, open_parts[-1], None, None, encrypted_content)
         put_metadata(choice, open_parts[-1], metadata)
@@ -428,6 +446,7 @@ def finish_item(
         choice.shared.spend_growth(choice.metadata.add(metadata))
     for one in open_parts:
         end_part(choice, one)
+    item.ended = len(item.parts)
 
 
 def take_back(choice: Choice, item: Item) -> None:

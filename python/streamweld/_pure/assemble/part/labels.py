@@ -44,6 +44,9 @@ class Labels:
     def is_closed(self, label: int | None) -> bool:
         return self._aliases.get(label, label) in self._closes
 
+    def closing_text(self, label: int | None) -> str | None:
+        return self._closes.get(self._aliases.get(label, label))
+
     def is_own_text(self, label: int | None, text: str, value: str) -> bool:
         """Return True if `value` equals the closing text of the label or, if the label has no closing text, the text of
         the label's deltas. `text`: the text of the part.

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamweld._pure.assemble.late_text import continue_part
 from streamweld._pure.assemble.part.item_call import begin_call, note_ids
 from streamweld._pure.assemble.part.item_end import end_item
-from streamweld._pure.assemble.part.item_text import add_text, open_part
+from streamweld._pure.assemble.part.item_text import add_joined_text, open_part
 from streamweld._pure.assemble.part.surrogates import Joiner
 from streamweld._pure.assemble.resolve.restatement import Restatement
 
@@ -164,15 +165,17 @@ def diverged(state: Choice, item: Item, one: ItemPart, address: Address) -> tupl
     The new part begins with the repeated text. Return the item of the new part, and the part.
     """
     equal, one.repeated = one.part.text()[: one.repeated or 0], None
-    joiner, one.joiner = one.joiner, Joiner()
     if item.item_id is None:
+        joiner, one.joiner = one.joiner, Joiner()
         opened_bare = item.opened_bare
         item = new_item(state, item.kind, address)
         item.announced, item.opened_bare = True, opened_bare
-    new = opened(state, item, one.part.channel, one.part.kind, address.sub)
+        new = opened(state, item, one.part.channel, one.part.kind, address.sub)
+        new.joiner = joiner
+    else:
+        new = continue_part(state, item, one, address.sub)
     if equal:
-        add_text(state, item, new, equal, address.sub, None)
-    new.joiner = joiner
+        add_joined_text(state, item, new, equal, address.sub, None)
     state.update_pending_part(new)
     return item, new
 
@@ -199,7 +202,7 @@ def split_shorter_repetition(state: Choice, item: Item, address: Address) -> Ite
     """Return the item that an event closes. If the event ends the repetition of an open part before it is complete, the
     repeated text becomes a new item.
     """
-    for one in item.parts:
+    for one in item.parts[item.ended :]:
         if one.part.open and one.repeated is not None and 0 < one.repeated < one.length:
             return diverged(state, item, one, address)[0]
     return item

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from streamweld._pure.assemble.part.call import Call
+    from streamweld._pure.assemble.part.item import ItemPart
     from streamweld._pure.assemble.rule_context import RuleContext
     from streamweld._pure.model.delta import ItemKind
 
@@ -45,6 +46,7 @@ class ItemIndex:
         "_count",
         "_earlier",
         "_items",
+        "_late",
         "_namesakes",
         "_open",
         "_order",
@@ -70,6 +72,7 @@ class ItemIndex:
         self._at_index: dict[int, Item] = {}  # the item, of any kind, that was last bound to each index
         # The items that have a part or a call, in the order in which their first part or call was added.
         self.filled: list[Item] = []
+        self._late: list[Item] = []  # the items that may hold late text
         self.last_kind: ItemKind | None = None  # the kind of the item that was created last
         self.may_repeat = False  # the message began again, so blocks may repeat earlier ones at the same index
 
@@ -121,6 +124,24 @@ class ItemIndex:
         self._items.pop(item.number, None)
         self._order.remove(item.number)
         self._open[item.kind].remove(item.number)
+
+    def reopen(self, item: Item) -> None:
+        """Open a closed item again, because the stream continues it."""
+        item.open = True
+        self._items[item.number] = item
+        self._order.add(item.number)
+        self._open[item.kind].add(item.number)
+
+    def add_late(self, item: Item, one: ItemPart) -> None:
+        """Record that the part may hold late text."""
+        if not item.late:
+            self._late.append(item)
+        item.late.append(one)
+
+    def take_late(self) -> list[Item]:
+        """Return the items that may hold late text, and forget them."""
+        late, self._late = self._late, []
+        return late
 
     def bind(self, item: Item, address: Address) -> None:
         """Bind the index of the address to the item, so that later events with the index refer to it."""
@@ -310,7 +331,7 @@ class ItemIndex:
 
     def opened(self) -> Iterator[Item]:
         """Return all open items, in order of creation."""
-        return iter(list(self._items.values()))
+        return iter(sorted(self._items.values(), key=_number))
 
     def opened_in_step(self) -> list[Item]:
         """Return the open items of the current step, in order of creation."""
@@ -319,8 +340,7 @@ class ItemIndex:
             if number < self._since:
                 break
             found.append(self._items[number])
-        found.reverse()
-        return found
+        return sorted(found, key=_number)
 
     def forget(self) -> None:
         """End a step: clear the lookup tables, so that ids and indexes can be reused. Items stay open."""
@@ -335,6 +355,7 @@ class ItemIndex:
         """Discard the open items, and clear the lookup tables."""
         self.forget()
         self._items.clear()
+        self._late.clear()
         self._order = CallList()
 
     def start_again(self) -> None:
@@ -344,6 +365,10 @@ class ItemIndex:
         self.filled.clear()
         self._count = 0
         self.last_kind = None
+
+
+def _number(item: Item) -> int:
+    return item.number
 
 
 def _present(text: str | None) -> str | None:

@@ -12,7 +12,8 @@ part. This module compares only texts; it does not change parts.
 3   Open parts are matched with the remaining entries in order, equal texts first. An entry between two parts is added
     to the part before it. Entries at the end become new parts, or are added to the last part if its deltas had several
     sub-indexes.
-4   A part without an entry becomes empty, unless the entry at the part's position is empty.
+4   A part without an entry becomes empty, unless the entry at the part's position is empty. A part that contains late
+    text keeps it, because the list may contain only the part that was closed before.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class StreamedPart(NamedTuple):
     text: str
     done: bool  # the closing event of the part was emitted
     several_labels: bool  # the deltas of the part had several sub-indexes
+    is_late: bool  # the part contains text that arrived after an earlier part was closed
 
 
 class PartUpdate(NamedTuple):
@@ -150,7 +152,8 @@ class Plan:
                     self.assignments[free[taken]] = position
                     taken += 1
                 elif parts[position].text:
-                    self.updates[position] = PartUpdate("left")
+                    # The list may be that of the earlier part, so it is no reason to drop the late text.
+                    self.updates[position] = PartUpdate("contradicted" if parts[position].is_late else "left")
             return
         matched = _matched(open_texts, free_texts)
         taken = 0

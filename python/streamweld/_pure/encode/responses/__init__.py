@@ -133,6 +133,7 @@ class Responses:
         self._idle: dict[Key, Holder] = {}  # items in `_holders` whose parts have all ended
         self._left: dict[Key, Holder] = {}  # items that have ended
         self._resumed: list[Holder] = []  # items that continued after their `output_item.done` event
+        self._continued: set[int] = set()  # indexes of items whose rest is written as a new item
         self._turns = 0  # number of times that an item began or continued
         self._holder_of: dict[int, Holder] = {}  # items by part number
         self._chances: dict[int, list[str]] = {}  # log probabilities of text parts without a written delta
@@ -335,6 +336,7 @@ class Responses:
             resource.take(self._context.passed.payload)
             resource.keep_id(self._context.passed.created)
             parts_ended = self._context.passed.ended
+            resource.continued = self._continued
             resource.passed = {index for index, parts in self._parts.items() if any(n in parts_ended for n in parts)}
         output = {index: item() for index, item in self._output.items()}
         ended = self._context.passed.items
@@ -613,9 +615,18 @@ class Responses:
                 self._resumed.append(holder)
             self._begin_item(holder, key)
             del self._output[holder.index]
+        if holder is not None and holder.ended and index is None:
+            self._leave(holder, "completed")
+            holder = None
         if holder is None:
-            known, is_announced = self._as_added(sent, at)
-            identity = known.id if known else item_id or self._context.mint.new("msg" if shape.holder is None else "rs")
+            # Clients do not add to an item whose closing event they have read. If the source does, the rest is a new
+            # item.
+            is_rest = key in self._left
+            if is_rest:
+                self._continued.add(self._left[key].index)
+            known, is_announced = (None, False) if is_rest else self._as_added(sent, at)
+            own_id = None if is_rest else item_id
+            identity = known.id if known else own_id or self._context.mint.new("msg" if shape.holder is None else "rs")
             index = self._take_index(at if is_announced else index)
             announced = is_announced and index == at
             members = self._unopened.pop(key, None) or NO_MEMBERS

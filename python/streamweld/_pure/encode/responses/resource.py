@@ -56,12 +56,13 @@ _AFTER_USAGE: Final = {
 class Resource:
     """The response object, built from the events so far."""
 
-    __slots__ = ("_created", "_id", "_model", "_sent", "passed")
+    __slots__ = ("_created", "_id", "_model", "_sent", "continued", "passed")
 
     def __init__(self, identity: str, model: str, created: int) -> None:
         self._id = quoted(identity)
         self._created = created
         self._model = quoted(model)
+        self.continued: set[int] = set()  # indexes of items whose rest was written as a new item
         self.passed: set[int] = set()  # indexes of items that were written as the source sent them
         self._sent: Mapping[str, Any] = {}  # the response as the source sent it in this dialect
 
@@ -119,6 +120,8 @@ class Resource:
         items = [
             raw[index]
             if index in raw
+            else self._beginning(output, ended, index)
+            if index in self.continued
             else repeated_items.spelled(output[index] if index in output else compact_json(ended[index]))
             if index in self.passed or index in ended
             else output[index]
@@ -142,6 +145,10 @@ class Resource:
         if self._sent:
             fields = self._as_sent(fields, status)
         return "{" + ",".join([f"{quoted(name)}:{value}" for name, value in fields.items()]) + "}"
+
+    def _beginning(self, output: Mapping[int, str], ended: Mapping[int, Mapping[str, Any]], index: int) -> str:
+        """Return an item whose rest was written as a new item. Its later forms in the source contain that rest."""
+        return compact_json(ended[index]) if index in ended else output[index]
 
     def _as_sent(self, fields: dict[str, str], status: Status) -> dict[str, str]:
         """Return the members as the source sent them, except those that describe the outcome, followed by the missing

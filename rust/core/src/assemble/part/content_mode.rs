@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 /// Minimum length in characters of a text that `auto` treats as repeated. The next piece may begin with a shorter text
 /// by chance, as "and" begins with "a".
-const AUTO_FROM: usize = 4;
+pub const AUTO_FROM: usize = 4;
 
 const BLANK: [u32; 5] = [0x20, 0x09, 0x0a, 0x0d, 0x0c];
 

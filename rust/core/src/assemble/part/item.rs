@@ -15,6 +15,100 @@ use std::collections::HashMap;
 /// Maximum number of parts that are searched linearly.
 const FEW: usize = 8;
 
+/// Text that arrived after its part was closed, held back while it repeats the closed text from its beginning.
+///
+/// The closed text consists of the texts of the parts that the part continues (`earlier`) and the part's own text
+/// (`own`), or only of the closing text of a label.
+#[derive(Clone, Debug)]
+pub struct LateText {
+    /// The label that is closed, if other labels of the part are open.
+    pub label: Option<i64>,
+    /// The closing text of this label.
+    closing: Option<String>,
+    /// The number of characters of the closed text that the late text has repeated.
+    pub length: usize,
+    /// The sub-index of the last delta.
+    pub sub: Option<i64>,
+    /// The position of the piece of the closed text that is repeated next.
+    piece: usize,
+    /// The offset in this piece, in bytes.
+    offset: usize,
+}
+
+impl LateText {
+    pub fn new(label: Option<i64>, closing: Option<String>) -> LateText {
+        LateText {
+            label,
+            closing,
+            length: 0,
+            sub: None,
+            piece: 0,
+            offset: 0,
+        }
+    }
+
+    /// Returns the closed text in pieces: any number of pieces, and the last one.
+    fn pieces<'a>(&'a self, earlier: &'a [String], own: &'a str) -> (&'a [String], &'a str) {
+        match &self.closing {
+            Some(closing) => (&[], closing),
+            None => (earlier, own),
+        }
+    }
+
+    /// Returns true if the late text has repeated all of the closed text.
+    pub fn is_whole(&self, earlier: &[String]) -> bool {
+        self.piece > self.pieces(earlier, "").0.len()
+    }
+
+    /// Returns the late text that has been held back.
+    pub fn held(&self, earlier: &[String], own: &str) -> String {
+        let (earlier, own) = self.pieces(earlier, own);
+        let mut held = earlier.get(..self.piece).unwrap_or(earlier).concat();
+        if self.piece > earlier.len() {
+            held.push_str(own);
+        } else {
+            let piece = earlier.get(self.piece).map_or(own, String::as_str);
+            held.push_str(piece.get(..self.offset).unwrap_or_default());
+        }
+        held
+    }
+
+    /// Returns the rest of the late text that follows the complete closed text, or `None` if the late text differs. An
+    /// empty string means that all of the text was held back. If the late text differs, nothing changes.
+    pub fn take<'t>(&mut self, earlier: &[String], own: &str, text: &'t str) -> Option<&'t str> {
+        let (mut piece, mut offset, mut rest) = (self.piece, self.offset, text);
+        let (earlier, own) = self.pieces(earlier, own);
+        while piece <= earlier.len() {
+            let own = earlier.get(piece).map_or(own, String::as_str);
+            let own = own.get(offset..).unwrap_or_default();
+            if let Some(after) = rest.strip_prefix(own) {
+                (piece, offset, rest) = (piece + 1, 0, after);
+            } else if own.starts_with(rest) {
+                offset += rest.len();
+                rest = "";
+                break;
+            } else {
+                return None;
+            }
+        }
+        let taken = text.len() - rest.len();
+        self.length += text.get(..taken).map_or(0, |text| text.chars().count());
+        (self.piece, self.offset) = (piece, offset);
+        Some(rest)
+    }
+
+    /// Returns whether a complete text contains the late text after the closed text, or `None` if it does not show that.
+    pub fn is_in(&self, earlier: &[String], own: &str, whole: &str) -> Option<bool> {
+        let (pieces, last) = self.pieces(earlier, own);
+        let mut pieces = pieces.iter().map(String::as_str).chain([last]);
+        let rest = pieces.try_fold(whole, |rest, piece| rest.strip_prefix(piece))?;
+        if rest.is_empty() {
+            return Some(false);
+        }
+        (rest == self.held(earlier, own)).then_some(true)
+    }
+}
+
 /// A text-like part of an item that the stream opens and closes explicitly.
 #[derive(Clone, Debug)]
 pub struct ItemPart {
@@ -45,6 +139,10 @@ pub struct ItemPart {
     /// The number of bytes of the closed part that the stream has repeated so far. `None` if the stream does not repeat
     /// the part.
     pub repeated: Option<usize>,
+    /// Text that arrived after the part was closed and that may repeat the part.
+    pub late: Option<Box<LateText>>,
+    /// The texts of the closed parts that this part continues. None of them is empty.
+    pub earlier: Vec<String>,
     pub late_reported: bool,
     pub conflict_reported: bool,
 }
@@ -66,6 +164,8 @@ impl ItemPart {
             closed: false,
             restated: false,
             repeated: None,
+            late: None,
+            earlier: Vec::new(),
             late_reported: false,
             conflict_reported: false,
         }
@@ -174,6 +274,10 @@ pub struct Item {
     pub opened_bare: bool,
     pub open: bool,
     pub parts: Vec<ItemPart>,
+    /// The number of parts that ended before the item was last reopened. All of these parts are closed.
+    pub ended: usize,
+    /// The positions of the parts that may hold late text.
+    pub late: Vec<usize>,
     /// The number of parts that are open.
     pub open_parts: usize,
     /// A lookup table of the parts, once there are too many to search linearly.
@@ -217,6 +321,8 @@ impl Item {
             opened_bare: false,
             open: true,
             parts: Vec::new(),
+            ended: 0,
+            late: Vec::new(),
             open_parts: 0,
             sub_indexes: None,
             call: None,

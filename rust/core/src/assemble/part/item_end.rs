@@ -3,6 +3,8 @@
 //! `item_text` closes the parts of an item; `item_call` and `close_calls` close tool calls.
 
 use crate::assemble::choice::Choice;
+use crate::assemble::late_text::end_all_late_texts;
+use crate::assemble::late_text::end_late_texts;
 use crate::assemble::part::item_call::end_call;
 use crate::assemble::part::item_call::settle_text;
 use crate::assemble::part::item_text::finish_item;
@@ -22,6 +24,7 @@ pub fn end_item(
     metadata: Option<&str>,
 ) -> ParseResult {
     decide(ctx, choice, item, true)?;
+    end_late_texts(ctx, choice, item)?;
     choice.item_index.close(item);
     match choice.item_index.get(item).map(|item| item.kind) {
         Some(ItemKind::Call) => {
@@ -34,9 +37,11 @@ pub fn end_item(
             }
         }
         Some(_) => {
+            let first = choice.item_index.get(item).map_or(0, |item| item.ended);
             finish_item(ctx, choice, item, encrypted_content, metadata, true)?;
             for (_, part) in choice
                 .part_positions(item)
+                .skip(first)
                 .filter_map(|part_position| choice.item_part(part_position))
             {
                 ctx.out.record_fact(WireFact::Ended(part.part));
@@ -60,6 +65,7 @@ pub fn end_items(ctx: &mut RuleContext<'_, '_>, choice: &mut Choice, ended: bool
             report_unfinished_repetitions(ctx, choice, item)?;
         }
     }
+    end_all_late_texts(ctx, choice)?;
     for item in choice.item_index.opened() {
         decide(ctx, choice, item, false)?;
         choice.item_index.close(item);

@@ -43,9 +43,31 @@ pub struct TextList {
 
 impl TextList {
     /// Plans how the listed parts are applied to the streamed parts. `entry`: one of the listed parts; `texts`: the
-    /// texts of all listed parts.
-    pub fn new(choice: &Choice, item: usize, entry: &ListedPart<'_>, texts: &[&str]) -> TextList {
-        let part_positions: Vec<PartPosition> = part_positions_like(choice, item, entry).collect();
+    /// texts of all listed parts. `again`: the list is a terminal list.
+    pub fn new(
+        choice: &Choice,
+        item: usize,
+        entry: &ListedPart<'_>,
+        texts: &[&str],
+        again: bool,
+    ) -> TextList {
+        let mut part_positions: Vec<PartPosition> =
+            part_positions_like(choice, item, entry).collect();
+        let ended = choice.item_index.get(item).map_or(0, |item| item.ended);
+        if !again && ended > 0 {
+            // The item ended before and was continued. This list may contain only the parts since then.
+            let is_recent = |part_position: &PartPosition| part_position.one >= ended;
+            let recent: Vec<PartPosition> =
+                part_positions.iter().copied().filter(is_recent).collect();
+            let text: String = recent
+                .iter()
+                .filter_map(|part_position| choice.item_part(*part_position))
+                .map(|(_, part)| part.text.as_str())
+                .collect();
+            if !recent.is_empty() && text == texts.concat() {
+                part_positions = recent;
+            }
+        }
         let parts: Vec<StreamedPart> = part_positions
             .iter()
             .filter_map(|part_position| {
@@ -55,6 +77,7 @@ impl TextList {
                     text: text.clone(),
                     done: !part.open,
                     several_labels: one.labels.are_several(),
+                    is_late: !one.earlier.is_empty(),
                 })
             })
             .collect();

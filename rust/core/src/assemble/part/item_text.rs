@@ -628,12 +628,14 @@ pub fn set_whole_text(
     sub: Option<i64>,
     text: Option<Cow<'_, str>>,
 ) -> ParseResult {
-    let Some(text) = text else {
+    let (Some(text), Some((one, part))) = (text, choice.item_part_mut(part_position)) else {
         return Ok(());
     };
-    let Some((one, part)) = choice.item_part_mut(part_position) else {
-        return Ok(());
-    };
+    let text = own_value(one, part, text);
+    if text.is_empty() {
+        // The complete text ends before this part, whose text was streamed.
+        return conflict(ctx, choice, part_position);
+    }
     let more = text.starts_with(&part.text);
     if one.valued || !part.open || (one.labels.is_closed(sub) && !more) {
         if part.text == text || one.labels.is_own_text(sub, &part.text, &text) {
@@ -645,6 +647,28 @@ pub fn set_whole_text(
         return ctx.spend_bytes(text.len());
     }
     set_value(ctx, choice, part_position, text)
+}
+
+/// Returns the text of this part according to a complete text, which may also contain the closed parts that this part
+/// continues.
+fn own_value<'t>(one: &ItemPart, part: &TextPart, text: Cow<'t, str>) -> Cow<'t, str> {
+    let mut end = 0;
+    for earlier in &one.earlier {
+        if !text
+            .get(end..)
+            .is_some_and(|rest| rest.starts_with(earlier))
+        {
+            return text;
+        }
+        end += earlier.len();
+    }
+    let rest = text.get(end..).unwrap_or_default();
+    let is_own = part.text.is_empty()
+        || (!rest.is_empty() && text.starts_with(&part.text) && !rest.starts_with(&part.text));
+    match end == 0 || is_own {
+        true => text,
+        false => Cow::Owned(rest.to_owned()),
+    }
 }
 
 /// Sets the text of the part. If the new text begins with the streamed text, emits the rest as a delta; otherwise,
@@ -801,8 +825,10 @@ pub fn finish_item(
         };
         open_part(ctx, choice, item, part_key, None, None)?;
     }
+    let first = choice.item_index.get(item).map_or(0, |item| item.ended);
     let open: Vec<PartPosition> = choice
         .part_positions(item)
+        .skip(first)
         .filter(|part_position| choice.is_part_open(*part_position))
         .collect();
     if let Some(last) = open.last() {
@@ -815,8 +841,13 @@ pub fn finish_item(
     } else if let Some(metadata) = metadata {
         leave(ctx, choice, metadata)?;
     }
-    open.into_iter()
-        .try_for_each(|part_position| end_part(ctx, choice, part_position))
+    for part_position in open {
+        end_part(ctx, choice, part_position)?;
+    }
+    if let Some(item) = choice.item_index.get_mut(item) {
+        item.ended = item.parts.len();
+    }
+    Ok(())
 }
 
 /// Discards the content of an item's open parts and closes them, because the response starts again.

@@ -60,6 +60,14 @@ impl Labels {
         runs.iter().map(|(label, _)| *label)
     }
 
+    /// Returns the closing text of the label, or `None` if the label has none.
+    pub fn closing_text(&self, label: Option<i64>) -> Option<&str> {
+        match self {
+            Labels::Several(all) => all.close_of(all.meant(label)),
+            Labels::One | Labels::TooMany => None,
+        }
+    }
+
     pub fn is_closed(&self, label: Option<i64>) -> bool {
         matches!(self, Labels::Several(all) if all.close_of(all.meant(label)).is_some())
     }

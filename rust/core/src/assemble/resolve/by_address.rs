@@ -3,20 +3,20 @@
 //! A new item at an index closes the item that was open there, unless more of that item may follow.
 
 use crate::assemble::choice::Choice;
+use crate::assemble::late_text::continue_part;
 use crate::assemble::part::item::PartPosition;
 use crate::assemble::part::item_call::CallProperties;
 use crate::assemble::part::item_call::begin_call;
 use crate::assemble::part::item_call::note_ids;
 use crate::assemble::part::item_end::end_item;
 use crate::assemble::part::item_text::PartKey;
-use crate::assemble::part::item_text::add_text;
+use crate::assemble::part::item_text::add_joined_text;
 use crate::assemble::part::item_text::open_part;
 use crate::assemble::resolve::item_index::KINDS;
 use crate::assemble::resolve::item_index::Purpose;
 use crate::assemble::resolve::restatement::Restatement;
 use crate::assemble::rule_context::ParseResult;
 use crate::assemble::rule_context::RuleContext;
-use crate::json::Text;
 use crate::model::delta::Address;
 use crate::model::delta::ItemKind;
 use crate::model::fault::Fault;
@@ -243,30 +243,32 @@ pub fn diverged(
     };
     let equal = one.repeated.take().and_then(|end| part.text.get(..end));
     let equal = equal.unwrap_or_default().to_owned();
-    let joiner = std::mem::take(&mut one.joiner);
     let part_key = PartKey {
         channel: part.channel,
         kind: part.kind,
         sub: address.sub,
     };
-    let mut item = part_position.item;
-    let record = choice.item_index.get(item);
-    if let Some((kind, opened_bare)) = record
-        .filter(|record| record.item_id.is_none())
-        .map(|record| (record.kind, record.opened_bare))
-    {
-        item = new_item(ctx, choice, kind, address)?;
-        if let Some(record) = choice.item_index.get_mut(item) {
-            record.announced = true;
-            record.opened_bare = opened_bare;
+    let item = choice.item_index.get(part_position.item);
+    let nameless = item.filter(|item| item.item_id.is_none());
+    let new = match nameless.map(|item| (item.kind, item.opened_bare)) {
+        None => continue_part(ctx, choice, part_position, address.sub, (None, None))?,
+        Some((kind, opened_bare)) => {
+            let part = choice.item_part_mut(part_position);
+            let joiner = part.map(|(one, _)| std::mem::take(&mut one.joiner));
+            let item = new_item(ctx, choice, kind, address)?;
+            if let Some(record) = choice.item_index.get_mut(item) {
+                record.announced = true;
+                record.opened_bare = opened_bare;
+            }
+            let new = opened(ctx, choice, item, part_key)?;
+            if let Some((one, _)) = choice.item_part_mut(new) {
+                one.joiner = joiner.unwrap_or_default();
+            }
+            new
         }
-    }
-    let new = opened(ctx, choice, item, part_key)?;
+    };
     if !equal.is_empty() {
-        add_text(ctx, choice, new, Text::plain(&equal), address.sub, None)?;
-    }
-    if let Some((one, _)) = choice.item_part_mut(new) {
-        one.joiner = joiner;
+        add_joined_text(ctx, choice, new, &equal, address.sub, None)?;
     }
     choice.update_pending_part(new);
     Ok(new)
@@ -281,7 +283,11 @@ pub fn end_shorter_repetition(
     address: &Address<'_>,
 ) -> Result<bool, Fault> {
     let mut any = false;
-    for part_position in choice.part_positions(item) {
+    let first = choice
+        .item_index
+        .get(item)
+        .map_or(0, |item| if item.open { item.ended } else { 0 });
+    for part_position in choice.part_positions(item).skip(first) {
         let is_shorter = choice.item_part(part_position).is_some_and(|(one, part)| {
             let end = one.repeated.unwrap_or_default();
             end > 0 && end < part.text.len()

@@ -14,6 +14,7 @@
 use crate::assemble::part::call::Call;
 use crate::assemble::part::call::Id;
 use crate::assemble::part::item::Item;
+use crate::assemble::part::item::PartPosition;
 use crate::assemble::part::text::TextPart;
 use crate::assemble::resolve::call_list::CallList;
 use crate::assemble::resolve::restatement::Restatement;
@@ -51,6 +52,8 @@ pub struct ItemIndex {
     by_index: Map<(ItemKind, i64), usize>,
     /// The items that have a part or a call, in the order in which their first part or call was added.
     pub filled: Vec<usize>,
+    /// The items that may hold late text.
+    late: Vec<usize>,
     /// The kind of the item that was created last.
     pub last_kind: Option<ItemKind>,
     /// The message began again, so blocks may repeat earlier blocks at the same index.
@@ -129,6 +132,32 @@ impl ItemIndex {
         let kind = record.kind;
         self.open.remove(item);
         self.call_list_mut(kind).remove(item);
+    }
+
+    /// Opens a closed item again, because the stream continues it.
+    pub fn reopen(&mut self, item: usize) {
+        let Some(record) = self.items.get_mut(item) else {
+            return;
+        };
+        record.open = true;
+        let kind = record.kind;
+        self.open.add(item);
+        self.call_list_mut(kind).add(item);
+    }
+
+    /// Records that the part may hold late text.
+    pub fn add_late(&mut self, part_position: PartPosition) {
+        if let Some(record) = self.items.get_mut(part_position.item) {
+            if record.late.is_empty() {
+                self.late.push(part_position.item);
+            }
+            record.late.push(part_position.one);
+        }
+    }
+
+    /// Returns the items that may hold late text, and forgets them.
+    pub fn take_late(&mut self) -> Vec<usize> {
+        mem::take(&mut self.late)
     }
 
     fn call_list_mut(&mut self, kind: ItemKind) -> &mut LazyBox<CallList> {
@@ -424,7 +453,6 @@ impl ItemIndex {
             return self.open_at(index).into_iter().max();
         }
         if address.item_id.is_none() && address.call_id.is_none() {
-            // The last entry is the item that was created last, because each item is added only once.
             return self.open.last();
         }
         None
@@ -489,6 +517,7 @@ impl ItemIndex {
     /// Discards the open items, and clears the lookup tables.
     pub fn drop_open(&mut self) {
         self.forget();
+        self.late.clear();
         self.open.clear();
     }
 

@@ -12,7 +12,8 @@
 //! 3   Open parts are matched with the remaining entries in order, equal texts first. An entry between two parts is
 //!     added to the part before it. Entries at the end become new parts, or are added to the last part if its deltas
 //!     had several sub-indexes.
-//! 4   A part without an entry becomes empty, unless the entry at its position is empty.
+//! 4   A part without an entry becomes empty, unless the entry at its position is empty. A part that contains late text
+//!     keeps it, because the list may contain only the part that was closed before.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -26,6 +27,8 @@ pub struct StreamedPart {
     pub done: bool,
     /// The deltas of the part had several sub-indexes.
     pub several_labels: bool,
+    /// The part contains text that arrived after an earlier part was closed.
+    pub is_late: bool,
 }
 
 /// The effect of the list on one streamed part.
@@ -195,6 +198,7 @@ impl Plan {
             .filter_map(|entry| left.get(*entry))
             .copied()
             .collect();
+        let is_late = |position: usize| parts.get(position).is_some_and(|part| part.is_late);
         let several =
             |position: &usize| parts.get(*position).is_some_and(|part| part.several_labels);
         let mut taken = 0;
@@ -207,7 +211,13 @@ impl Plan {
                     self.assign(free.get(taken..=taken), Assignment::Part(position));
                     taken += 1;
                 } else if !text.is_empty() {
-                    self.set_update(position, PartUpdate::Left);
+                    // The list may be that of the earlier part, so it is no reason to drop the late text.
+                    let update = if is_late(position) {
+                        PartUpdate::Contradicted
+                    } else {
+                        PartUpdate::Left
+                    };
+                    self.set_update(position, update);
                 }
             }
             return;

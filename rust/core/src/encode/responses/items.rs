@@ -189,6 +189,8 @@ pub(crate) struct Items {
     pub(crate) listing: Option<Listing>,
     /// Items that continued after their `output_item.done` event and need a second `output_item.done` event.
     pub(crate) resumed: Vec<usize>,
+    /// Indexes of the items whose rest is written as a new item.
+    pub(crate) continued: BTreeSet<i64>,
 }
 
 impl Items {

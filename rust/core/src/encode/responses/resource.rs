@@ -114,12 +114,23 @@ fn output(context: &EncodeContext, items: &Items, sent: Option<&Object<'_>>) -> 
         context,
     );
     for (index, item) in ended {
-        let has_passed = |(passed, _): &mut (bool, String)| *passed = true;
-        all.entry(*index).and_modify(has_passed).or_insert_with(|| {
+        let as_sent = || {
             let mut text = Writer::default();
             canonical(&mut text, item);
             (true, text.into_text())
-        });
+        };
+        if items.continued.contains(index) {
+            // The later forms of the item in the source contain the rest, which is a new item.
+            all.insert(*index, as_sent());
+        } else {
+            let has_passed = |(passed, _): &mut (bool, String)| *passed = true;
+            all.entry(*index)
+                .and_modify(has_passed)
+                .or_insert_with(as_sent);
+        }
+    }
+    for index in &items.continued {
+        all.entry(*index).and_modify(|(passed, _)| *passed = false);
     }
     items
         .copied

@@ -131,6 +131,14 @@ impl Items {
         let key = source_key(&context.passed, kind, (at, id));
         self.end_idle_items(context, Some(&key), true);
         context.passed.moved = false;
+        let ended = self.held.get(&key).filter(|_| index.is_none());
+        let ended = ended.and_then(|item| self.all.get(*item));
+        if let Some(turn) = ended
+            .filter(|item| item.has_ended)
+            .and_then(|item| item.turn)
+        {
+            self.leave(context, turn, true);
+        }
         let item = match self.held.get(&key) {
             Some(item) => *item,
             None => {
@@ -140,8 +148,16 @@ impl Items {
                     self.resume(item);
                 }
                 let item = again.unwrap_or_else(|| {
-                    let (added, announced) = as_added(context, body.kind(), (at, id));
-                    let sent = (id, announced.or(index));
+                    // Clients do not add to an item whose closing event they have read. If the source does, the rest is
+                    // a new item.
+                    let ended = self.left.get(&key).and_then(|item| self.all.get(*item));
+                    let is_rest = ended.is_some();
+                    self.continued.extend(ended.map(|item| item.index));
+                    let (added, announced) = match is_rest {
+                        true => (None, None),
+                        false => as_added(context, body.kind(), (at, id)),
+                    };
+                    let sent = (id.filter(|_| !is_rest), announced.or(index));
                     let members = self.unopened_members(&key);
                     let item = self.add(context, body, sent, (added, announced), members);
                     self.known.add(id, at, &KnownItem::Written(item));

@@ -49,6 +49,7 @@ class AddedItem:
     before: int = 0  # number of earlier items that had the same index
     earlier: AddedItem | None = None  # the most recent of the earlier items
     is_done: bool = False  # the item was completed
+    content: int | None = None  # hash of the content of a completed item; None if the item has no content
 
 
 class Output:

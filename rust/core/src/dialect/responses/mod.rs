@@ -7,6 +7,7 @@ pub(crate) mod calls;
 pub(crate) mod content;
 pub(crate) mod content_index;
 pub(crate) mod duplicate_keys;
+pub(crate) mod item_content;
 pub(crate) mod items;
 pub(crate) mod name_sets;
 pub(crate) mod payload_kind;

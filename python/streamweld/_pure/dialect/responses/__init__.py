@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from streamweld._pure.dialect.anomalies import Anomalies
 from streamweld._pure.dialect.responses.audio import Audio
 from streamweld._pure.dialect.responses.calls import ArgumentReader
+from streamweld._pure.dialect.responses.edits import edit_event
 from streamweld._pure.dialect.responses.items import ItemReader
 from streamweld._pure.dialect.responses.read import INDEX_CAP, Reader
 from streamweld._pure.dialect.responses.readers import Readers
@@ -186,9 +187,9 @@ class ResponsesDecoder:
         kind = value.get("type")
         if not isinstance(kind, str) or not kind:
             kind = "" if event == "message" else event
-        if kind in KEEP_ALIVE or (
-            not recovered and self._sequence.is_replayed(value.get("sequence_number"), payload.text)
-        ):
+        if kind in KEEP_ALIVE:
+            return
+        if not recovered and self._sequence.is_replayed(value.get("sequence_number"), payload.text):
             return
         if value.get("object") == "response" and kind not in self._steps:
             self._body(payload, value)
@@ -205,10 +206,12 @@ class ResponsesDecoder:
             return
         if is_raised_by_clients(value.get("error")):
             self._out.mark_misread("empty_error")
+        reports = not recovered and self._out.on_unmodelled is not None
         if kind.startswith("response.") and not recovered:
             self._readers.event(kind, value)
+            if reports:
+                edit_event(kind, payload, self._out)
         step = (self._recovered if recovered else self._steps.get(kind)) if kind in self._steps else None
-        reports = not recovered and self._out.on_unmodelled is not None
         is_reported = reports and _is_copied(kind)
         if is_reported:
             self._report_event(payload, event)

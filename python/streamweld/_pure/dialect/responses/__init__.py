@@ -26,6 +26,7 @@ from streamweld._pure.dialect.responses.spec_tables import (
     ERRORS,
     EVENT_FIELDS,
     KEEP_ALIVE,
+    OFFICIAL_KEEP_ALIVE,
     OPENINGS,
     PROGRESS,
     PROGRESS_ADDRESS,
@@ -188,6 +189,8 @@ class ResponsesDecoder:
         if not isinstance(kind, str) or not kind:
             kind = "" if event == "message" else event
         if kind in KEEP_ALIVE:
+            if kind != OFFICIAL_KEEP_ALIVE:
+                self._out.leave_out("keep_alive")
             return
         if not recovered and self._sequence.is_replayed(value.get("sequence_number"), payload.text):
             return
@@ -218,6 +221,12 @@ class ResponsesDecoder:
         known = step is not None and step(value, reader)
         if not self.ended:
             reader.notes.report()
+        has_type = isinstance(value.get("type"), str) and value["type"]
+        if not (known or is_reported or has_type or kind.startswith("response.")):
+            # No client can read an event without a type: openai-node and the AI SDK raise an exception.
+            self._out.leave_out("no_event_type")
+            self._unknown(payload, event)
+            return
         if not known:
             if reports and not is_reported and kind not in _REPORTED:
                 self._report_event(payload, event)
@@ -502,6 +511,7 @@ class ResponsesDecoder:
         elif event in ERRORS:
             self._error(read_error(payload, (), value), payload.text, notes)
         elif not self._fail():
+            self._out.leave_out("no_event_type")
             self._unknown(payload, event)
 
     def _report_event(self, payload: Payload, event: str) -> None:

@@ -43,6 +43,7 @@ use crate::dialect::responses::sequence::Sequence;
 use crate::dialect::responses::sequence::number;
 use crate::dialect::responses::spec_tables::FACTS;
 use crate::dialect::responses::spec_tables::Kind as EventKind;
+use crate::dialect::responses::spec_tables::OFFICIAL_KEEP_ALIVE;
 use crate::dialect::responses::text::Texts;
 use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_blank_error;
@@ -135,6 +136,9 @@ impl Responses {
         let name = sent.as_deref().or(payload.event).unwrap_or_default();
         let kind = self.kind(name);
         if matches!(kind, Some(EventKind::KeepAlive)) {
+            if name != OFFICIAL_KEEP_ALIVE {
+                wire.out.leave_out("keep_alive");
+            }
             return Ok(());
         }
         if !payload.tail {
@@ -218,6 +222,11 @@ impl Responses {
                 self.learn(wire, event, &slots, step, payload)?;
             }
             return Ok(());
+        }
+        if !is_reported && sent.is_none() && !name.starts_with("response.") {
+            // No client can read an event without a type: openai-node and the AI SDK raise an exception.
+            wire.out.leave_out("no_event_type");
+            return unknown(wire, None, payload);
         }
         let is_kept = matches!(step, Some(EventKind::ItemAdded | EventKind::Part { .. }));
         if reports && !(is_reported || is_kept) {
@@ -360,7 +369,10 @@ impl Responses {
         }
         match error {
             Some(error) => self.report_error(wire, &UpstreamErrorFields::of_value(error), payload),
-            None => unknown(wire, None, payload),
+            None => {
+                wire.out.leave_out("no_event_type");
+                unknown(wire, None, payload)
+            }
         }
     }
 

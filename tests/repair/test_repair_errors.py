@@ -43,7 +43,14 @@ BEGINNINGS: dict[str, list[dict[str, Any]]] = {
         {
             "type": "response.created",
             "sequence_number": 0,
-            "response": {"id": "r", "object": "response", "status": "in_progress", "output": []},
+            "response": {
+                "id": "r",
+                "object": "response",
+                "created_at": 1,
+                "model": "m",
+                "status": "in_progress",
+                "output": [],
+            },
         }
     ],
     "anthropic": [

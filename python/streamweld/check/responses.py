@@ -116,7 +116,10 @@ class Responses(Lifecycle):
             if self._created:
                 self.record("created_repeated")
             self._created = True
-        lacking = missing(response, self._facts["response"])
+        first = self._facts["opening"] if kind in self._facts["openings"] else ()
+        if lacking := missing(response, first):
+            self.once("opening_fields", lacking)
+        lacking = missing(response, [name for name in self._facts["response"] if name not in first])
         if lacking:
             self.once("response_fields", lacking)
         identifier = string(response, "id")

@@ -171,6 +171,8 @@ class Items:
         if (kind is not None and kind != item.kind) or (call_id and item.call_id and call_id != item.call_id):
             self._record("item_changes", f"{item.kind} {item.call_id or ''} into {kind} {call_id or ''}")
         item.status = string(body, "status")
+        if item.status is None and item.kind in self._facts["calls"]:
+            self._record("done_status_missing", _label(item))
         if item.status == "incomplete":
             self._incomplete = item
         elif item.status == "in_progress":

@@ -83,6 +83,10 @@ class Payload:
         span = self._span(path)
         return None if span is None else self.text[span[0] : span[1]]
 
+    def span(self, *path: str | int) -> Span | None:
+        """Return the start and end of the raw text of the member at `path`, or None if it is absent."""
+        return self._span(path)
+
     def duplicates_under(self, base: Path) -> Iterable[Path]:
         """Return the paths of the repeated keys at or below `base`."""
         if not (base and self.duplicates):

@@ -49,6 +49,21 @@ class AddedItem:
     before: int = 0  # number of earlier items that had the same index
     earlier: AddedItem | None = None  # the most recent of the earlier items
     is_done: bool = False  # the item was completed
+    content: int | None = None  # hash of the content of a completed item; None if the item has no content
+
+
+CREATED = "\0"  # stands for the creation time, which only the repair stage knows; JSON cannot contain this character
+
+
+@dataclass(slots=True, frozen=True)
+class Edit:
+    """The range of a payload's text that must be replaced before clients accept the payload, and the new text, which
+    may contain `CREATED`.
+    """
+
+    start: int
+    end: int
+    text: str
 
 
 class Output:
@@ -70,6 +85,8 @@ class Output:
         "diagnostics",
         "diagnostics_dropped",
         "emptied",
+        "edited",
+        "edits",
         "ended",
         "event_type",
         "events",
@@ -135,6 +152,8 @@ class Output:
         self.name = ""  # the name that the payload's event should have, if its name is wrong
         self.unopened = False  # clients would read the payload correctly if the opening event were not missing
         self.untyped = False  # clients would read the chunk correctly if it had the member `object`
+        self.edited = ""  # text of the payload that `edits` refers to
+        self.edits: list[tuple[str, Edit]] = []  # edits after which clients read the payload correctly, with the reason
         self.begun: list[int] = []  # choices whose first delta is in the current payload
         self.roleless: list[int] = []  # choices whose first delta is in the current payload and has no role
         self.why = ""  # the first reason to change a payload, if no diagnostic reports a reason
@@ -228,6 +247,11 @@ class Output:
         """
         self.unopened = True
         self.why = self.why or "start_missing"
+
+    def edit(self, text: str, why: str, edit: Edit) -> None:
+        """Record that clients would interpret the current payload correctly after this edit of its text."""
+        self.edited = text
+        self.edits.append((why, edit))
 
     def announce(self, index: int) -> None:
         """Record that an item was opened without a part. Clients store one item per index, so they misread a repeated

@@ -189,14 +189,14 @@ class PayloadPipeline:
     def _is_keep_alive_read(self, event: str) -> bool:
         """Return True if clients would parse the data of a keep-alive as a payload and raise an exception.
 
-        Clients of Messages expect `ping`. In Responses, keep-alives after the first event pass through, because they
-        may be counted in the sequence numbers.
+        Clients of Messages expect `ping`. In Responses, a `keepalive` after the first event passes through, because
+        OpenAI counts it in the sequence numbers; openai-node raises an exception for all other keep-alives.
         """
         match self.dialect:
             case "chat":
                 return True
             case "responses":
-                return not self.seen
+                return not self.seen or event != "keepalive"
             case _:
                 return event != "ping"
 

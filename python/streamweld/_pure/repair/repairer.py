@@ -4,9 +4,8 @@ correctly pass through unchanged, and all other blocks are rewritten.
 A block is the bytes of one server-sent event. The parser reads every block, and an encoder for the same dialect writes
 the resulting events into a scratch buffer. As long as blocks are correct, their original bytes are sent and the scratch
 buffer is discarded. Once a block must be rewritten, the encoder's output is sent instead until the end of the stream.
-Some blocks only lack an event name, the `object` of a Chat chunk, the response's opening event, or a role. The missing
-bytes are added to such a block, which then passes, and later blocks are checked as usual. This module does not
-interpret frames or JSON.
+Some blocks only lack an event name, a member, the response's opening event, or a role. The missing bytes are added to
+such a block, which then passes, and later blocks are checked as usual. This module does not interpret frames or JSON.
 
 A block is held, together with the blocks after it, as long as later input can change the block's interpretation. For
 example, an announced call may still be retracted. The number of held bytes is limited. If held blocks exceed the limit,
@@ -28,6 +27,7 @@ from streamweld._pure.encode.common.encode_context import (
 )
 from streamweld._pure.encode.common.finish import Ending, ending_fault, fault_of
 from streamweld._pure.encode.common.id_mint import IdMint
+from streamweld._pure.model.output import CREATED
 from streamweld._pure.model.unmodelled import BlockOpened, ItemEvent, SentItem, SentPart
 from streamweld._pure.pipeline.after_error import AfterError, is_contentless
 from streamweld._pure.pipeline.parser import Parser
@@ -397,6 +397,7 @@ class Repairer:
         out.name = out.why = ""
         out.begun = []
         out.roleless = []
+        out.edits, out.edited = [], ""
         self._opening = b""  # opening event to insert before the block
 
     @property
@@ -455,6 +456,8 @@ class Repairer:
             return
         if not (self._rewriting or self._is_undecided) and self._has_waiting_calls:
             out.mark_misread("calls_mixed")
+        if out.edits and not self._rewriting and out.edited.encode() not in block:
+            out.mark_misread(out.edits[0][0])  # for example, because the payload has several lines
         if out.misread or (out.emptied and not self._is_empty and not self._ended):
             self._report_rewrite_reason()
             self._rewrite()
@@ -516,7 +519,7 @@ class Repairer:
         roles), and return the result.
         """
         out = self._parser.out
-        block = self._with_object(block)
+        block = self._with_edits(self._with_object(block))
         if out.name:
             self._report_once("event_name")
             block = named(block, out.name)
@@ -533,6 +536,18 @@ class Repairer:
             return block
         self._report_once("no_object")
         return with_chunk_type(block)
+
+    def _with_edits(self, block: bytes) -> bytes:
+        """Return the block, with the edits of its payload."""
+        out = self._parser.out
+        if not out.edits:
+            return block
+        text = out.edited
+        for why, edit in sorted(out.edits, key=lambda one: one[1].start, reverse=True):
+            self._report_once(why)
+            new = edit.text.replace(CREATED, str(self._context.created))
+            text = text[: edit.start] + new + text[edit.end :]
+        return block.replace(out.edited.encode(), text.encode(), 1)
 
     def _with_roles(self, block: bytes) -> bytes:
         """Return the block, preceded by chunks with the roles that the block lacks."""

@@ -370,6 +370,22 @@ impl Usage<'_> {
     }
 }
 
+/// Stands for the creation time in the new text of an edit, because only the repair stage knows the time. JSON cannot
+/// contain this character.
+pub(crate) const CREATED: &str = "\0";
+
+/// A range of the text of a payload that must be replaced before clients accept the payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edit<'a> {
+    pub payload: &'a str,
+    /// One of the reasons defined for the code `rewritten`.
+    pub why: &'static str,
+    pub start: usize,
+    pub end: usize,
+    /// The new text, which may contain `CREATED`.
+    pub new: &'a str,
+}
+
 /// Facts about the received payloads that no event contains. Repair uses these facts to decide which payloads pass
 /// through unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -393,6 +409,8 @@ pub enum WireFact<'a> {
     Roleless(i32),
     /// Clients would interpret the chunk correctly if it had the member `object`.
     Untyped,
+    /// Clients would interpret the payload correctly after this edit.
+    Edited(Edit<'a>),
     /// Clients do not expect the payload, and it produced no events.
     Emptied,
     /// Clients would reject the payload for this reason. The payload contains no data that an event or a diagnostic

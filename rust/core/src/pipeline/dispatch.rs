@@ -301,12 +301,12 @@ impl PayloadPipeline {
 
     /// Returns true if clients would parse the data of a keep-alive as a payload and raise an exception.
     ///
-    /// Clients of Messages expect `ping`. In Responses, keep-alives after the first event pass through, because they
-    /// may be counted in the sequence numbers.
+    /// Clients of Messages expect `ping`. In Responses, a `keepalive` after the first event passes through, because
+    /// OpenAI counts it in the sequence numbers; openai-node raises an exception for all other keep-alives.
     fn is_keep_alive_read(&self, event: &str) -> bool {
         match self.dialect {
             Some(Dialect::Chat) => true,
-            Some(Dialect::Responses) => !self.seen,
+            Some(Dialect::Responses) => !self.seen || event != "keepalive",
             _ => event != "ping",
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::model::event::WireFact;
 use crate::model::fault::Fault;
+use crate::repair::payload_edits::PayloadEdits;
 
 /// Facts about one block.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub(crate) struct BlockFacts {
     pub(crate) name: Option<&'static str>,
     /// True if `object` must be added to the chunk in the block.
     pub(crate) untyped: bool,
+    /// The edits after which clients accept the payload of the block.
+    pub(crate) edits: PayloadEdits,
     /// The reason why an opening event must be inserted before the block.
     pub(crate) unopened: Option<&'static str>,
     /// True if a payload of the block produced no event and clients do not expect such a payload.
@@ -39,6 +42,7 @@ impl Default for BlockFacts {
             mended: false,
             name: None,
             untyped: false,
+            edits: PayloadEdits::default(),
             unopened: None,
             emptied: false,
             has_events: false,
@@ -77,6 +81,7 @@ impl BlockFacts {
                 self.why.get_or_insert(why);
             }
             WireFact::Untyped => self.untyped = true,
+            WireFact::Edited(edit) => self.edits.add(edit),
             WireFact::Emptied => self.emptied = true,
             WireFact::LeftOut(why) => {
                 self.emptied = true;

@@ -4,9 +4,9 @@
 //! A block is the bytes of one server-sent event. The parser processes every block, and an encoder for the same dialect
 //! writes the resulting events into a buffer. As long as blocks pass unchanged, their original bytes are sent and the
 //! encoder's output is discarded. Once a block cannot pass, the encoder's output is sent instead until the end of the
-//! stream. Some blocks only lack an event name, the `object` of a Chat chunk, the response's opening event, or a role.
-//! The missing bytes are added to such a block, which then passes, and later blocks are checked as usual. This file
-//! decides which blocks pass, are held, or are rewritten, without parsing frames or interpreting events.
+//! stream. Some blocks only lack an event name, a member, the response's opening event, or a role. The missing bytes are
+//! added to such a block, which then passes, and later blocks are checked as usual. This file decides which blocks pass,
+//! are held, or are rewritten, without parsing frames or interpreting events.
 //!
 //! A block is held, together with the blocks after it, as long as later input can change the block's interpretation.
 //! For example, an announced call may still be retracted. `encode::common::passed_through` stores facts about the
@@ -18,6 +18,7 @@ pub(crate) mod ending;
 pub(crate) mod held_blocks;
 pub(crate) mod own_error;
 pub(crate) mod partial_event;
+pub(crate) mod payload_edits;
 pub(crate) mod pending_deltas;
 pub(crate) mod read_buffer;
 pub(crate) mod repair_sink;
@@ -406,6 +407,14 @@ impl Repairer {
         if !(self.sink.rewriting || self.is_undecided()) && self.sink.has_waiting_calls() {
             self.sink.block.mark_misread("calls_mixed");
         }
+        if let Some(why) = self.sink.block.edits.reason()
+            && !self.sink.rewriting
+        {
+            self.gather(read);
+            if !self.sink.block.edits.fit(&self.block) {
+                self.sink.block.mark_misread(why);
+            }
+        }
         let sink = &self.sink;
         self.last_out = false;
         let has_facts = sink.block.has_events || sink.block.counts;
@@ -455,6 +464,7 @@ impl Repairer {
     /// event, and roles.
     fn mend(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
         self.put_object(read)?;
+        self.put_edits(read)?;
         if let Some(name) = self.sink.block.name {
             self.repaired = true;
             self.gather(read);
@@ -481,6 +491,22 @@ impl Repairer {
         self.gather(read);
         self.sink.report_once("no_object", &self.block)?;
         put_chunk_type(&mut self.block);
+        Ok(())
+    }
+
+    /// Applies the edits of the block's payload.
+    fn put_edits(&mut self, read: &mut Read<'_, '_>) -> ParseResult {
+        if self.sink.block.edits.reason().is_none() {
+            return Ok(());
+        }
+        self.repaired = true;
+        self.gather(read);
+        let sent = self.block.clone();
+        let created = self.sink.context.options.created;
+        let edits = mem::take(&mut self.sink.block.edits);
+        for why in edits.apply(&mut self.block, created) {
+            self.sink.report_once(why, &sent)?;
+        }
         Ok(())
     }
 

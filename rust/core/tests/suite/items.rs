@@ -126,7 +126,7 @@ fn a_call_is_reported_at_its_own_close() {
         items.call_text(out, 0, address, Text::plain("1}"), None, None)?;
         items.call_value(out, 0, address, Some(Text::plain("{\"a\":1}")))?;
         items.call_closed(out, with(&fields, "{\"a\":1}"))?;
-        items.finish(out, 0, "completed", Some("natural"))?;
+        items.finish(out, 0, "completed")?;
         items.done(out)
     });
     assert_eq!(
@@ -178,7 +178,7 @@ fn content_of_an_opening_is_emitted_once() {
         items.part_text(out, at(index(1)), Text::plain("b"), None)?;
         items.part_closed(out, at(index(0)), None, None)?;
         items.item_closed(out, 0, None, index(1), None, None)?;
-        items.finish(out, 0, "stop", Some("stop"))?;
+        items.finish(out, 0, "stop")?;
         items.end(out, UnfinishedInput::Nothing, InputEnd::Clean)
     });
     assert_eq!(
@@ -220,7 +220,7 @@ fn the_close_is_authoritative_and_a_lost_beginning_is_restored() {
             Some("gAAA"),
             None,
         )?;
-        items.finish(out, 0, "tool_calls", Some("tool_calls"))?;
+        items.finish(out, 0, "tool_calls")?;
         items.done(out)
     });
     assert_eq!(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from streamweld._pure.dialect.anomalies import Anomalies
 from streamweld._pure.dialect.responses.audio import Audio
 from streamweld._pure.dialect.responses.calls import ArgumentReader
+from streamweld._pure.dialect.responses.edits import edit_event
 from streamweld._pure.dialect.responses.items import ItemReader
 from streamweld._pure.dialect.responses.read import INDEX_CAP, Reader
 from streamweld._pure.dialect.responses.readers import Readers
@@ -25,6 +26,7 @@ from streamweld._pure.dialect.responses.spec_tables import (
     ERRORS,
     EVENT_FIELDS,
     KEEP_ALIVE,
+    OFFICIAL_KEEP_ALIVE,
     OPENINGS,
     PROGRESS,
     PROGRESS_ADDRESS,
@@ -186,9 +188,11 @@ class ResponsesDecoder:
         kind = value.get("type")
         if not isinstance(kind, str) or not kind:
             kind = "" if event == "message" else event
-        if kind in KEEP_ALIVE or (
-            not recovered and self._sequence.is_replayed(value.get("sequence_number"), payload.text)
-        ):
+        if kind in KEEP_ALIVE:
+            if kind != OFFICIAL_KEEP_ALIVE:
+                self._out.leave_out("keep_alive")
+            return
+        if not recovered and self._sequence.is_replayed(value.get("sequence_number"), payload.text):
             return
         if value.get("object") == "response" and kind not in self._steps:
             self._body(payload, value)
@@ -205,16 +209,24 @@ class ResponsesDecoder:
             return
         if is_raised_by_clients(value.get("error")):
             self._out.mark_misread("empty_error")
+        reports = not recovered and self._out.on_unmodelled is not None
         if kind.startswith("response.") and not recovered:
             self._readers.event(kind, value)
+            if reports:
+                edit_event(kind, payload, self._out)
         step = (self._recovered if recovered else self._steps.get(kind)) if kind in self._steps else None
-        reports = not recovered and self._out.on_unmodelled is not None
         is_reported = reports and _is_copied(kind)
         if is_reported:
             self._report_event(payload, event)
         known = step is not None and step(value, reader)
         if not self.ended:
             reader.notes.report()
+        has_type = isinstance(value.get("type"), str) and value["type"]
+        if not (known or is_reported or has_type or kind.startswith("response.")):
+            # No client can read an event without a type: openai-node and the AI SDK raise an exception.
+            self._out.leave_out("no_event_type")
+            self._unknown(payload, event)
+            return
         if not known:
             if reports and not is_reported and kind not in _REPORTED:
                 self._report_event(payload, event)
@@ -499,6 +511,7 @@ class ResponsesDecoder:
         elif event in ERRORS:
             self._error(read_error(payload, (), value), payload.text, notes)
         elif not self._fail():
+            self._out.leave_out("no_event_type")
             self._unknown(payload, event)
 
     def _report_event(self, payload: Payload, event: str) -> None:

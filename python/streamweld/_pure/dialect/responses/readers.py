@@ -10,13 +10,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from streamweld._pure.dialect.responses.item_content import (
+    content_of,
+    has_content,
+    has_whole_arguments,
+    is_whole_call,
+)
 from streamweld._pure.dialect.responses.spec_tables import ABSENT_IDS, TERMINALS, is_unmodelled_part
 from streamweld._pure.json.kinds import is_array, is_object
 from streamweld._pure.json.scanner import replace_lone_surrogates
 from streamweld._pure.model.output import AddedItem, AddedPart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from streamweld._pure.model.output import Output
 
@@ -29,6 +35,7 @@ _WITHOUT_ID: Final = ("function_call", "custom_tool_call")  # item types that do
 _MESSAGE_PARTS: Final = ("output_text", "refusal")  # types of the parts of a message
 _LIFECYCLE: Final = ("created", "queued", "in_progress", "completed", "failed", "incomplete")
 _EVENTS: Final = frozenset(f"response.{name}" for name in _LIFECYCLE)
+_RESULTS: Final = ("response.completed", "response.incomplete")
 _UNDER_WAY: Final = ("response.queued", "response.in_progress")
 # The type of item that each family of events addresses.
 ITEM_TYPES: Final = {
@@ -112,7 +119,7 @@ def _names(item: AddedItem) -> Iterable[tuple[str | None, str]]:
 class Readers:
     """The output items that clients store for one response."""
 
-    __slots__ = ("_id", "_items", "_names", "_opening", "_out", "_parts")
+    __slots__ = ("_id", "_is_ambiguous", "_items", "_names", "_opening", "_out", "_parts")
 
     def __init__(self, out: Output) -> None:
         self._out = out
@@ -121,6 +128,7 @@ class Readers:
         self._items = out.added
         self._names: dict[tuple[str | None, str], int] = {}  # index of each item, by its keys
         self._parts = 0  # number of content parts in all items
+        self._is_ambiguous = False  # two items have the same index or key
 
     def event(self, kind: str, event: Mapping[str, Any]) -> None:
         """Mark the event as misread if official clients would interpret it incorrectly, and store the values that these
@@ -172,10 +180,42 @@ class Readers:
         elif identity != self._id or (identity is None and self._opening == "ours"):
             self._out.mark_misread("other_id")
         output = response.get("output")
+        if kind in _RESULTS:
+            self._check_status(kind, response)
+            self._compare(output if is_array(output) else None)
+            if kind == "response.completed":
+                self._completed(output[:_MAX_ITEMS] if is_array(output) else ())
+
+    def _check_status(self, kind: str, response: Mapping[str, Any]) -> None:
+        """Check the status of the final response. openai-python and openai-node return it. If an incomplete response
+        has no reason, the AI SDK reads it as complete.
+        """
+        status = response.get("status")
         if kind == "response.completed":
-            if is_array(output) and not output and self._items:
-                self._out.mark_misread("empty_output")
-            self._completed(output[:_MAX_ITEMS] if is_array(output) else ())
+            if status != "completed":
+                self._out.mark_misread("other_status")
+        elif status != "completed":
+            details = response.get("incomplete_details")
+            reason = details.get("reason") if is_object(details) else None
+            if not (isinstance(reason, str) and reason.strip()):
+                self._out.mark_misread("other_status")
+
+    def _compare(self, output: Sequence[object] | None) -> None:
+        """Compare the final output with the completed items. openai-python and openai-node return the final output,
+        and the AI SDK reads only items that were streamed.
+        """
+        if output is None or self._is_ambiguous or len(self._items) >= _MAX_ITEMS:
+            return
+        if not output and self._items:
+            self._out.mark_misread("empty_output")
+            return
+        listed = [content for item in output if is_object(item) and (content := content_of(item)) is not None]
+        left = (hash(content) for content in listed)
+        streamed = [item.content for _, item in sorted(self._items.items()) if item.content is not None]
+        may_have_content = [item for item in self._items.values() if item.content is not None or not item.is_done]
+        most = sum([has_content(item.kind) for item in may_have_content])
+        if not all(content in left for content in streamed) or sum([has_content(kind) for kind, *_ in listed]) > most:
+            self._out.mark_misread("other_output")
 
     def _completed(self, output: Iterable[object]) -> None:
         """Check the final output. Clients require that the final output contain every item that has not been completed
@@ -185,15 +225,16 @@ class Readers:
         for item in output:
             if is_object(item):
                 self._check_whole(item)
+                if not is_whole_call(item) and has_whole_arguments(item):
+                    self._out.mark_misread("other_status")
                 added = _added(item)
                 final[_identity(added)] = added.id
         for item in self._items.values():
             if item.is_done or (item.kind or "").endswith(_RESULT):
                 continue
             identity = _identity(item)
-            if identity not in final or (
-                final[identity] != item.id and not (item.kind in _WITHOUT_ID and item.id is None)
-            ):
+            # The AI SDK runs a call of the client only when its item is completed.
+            if item.kind in _WITHOUT_ID or identity not in final or final[identity] != item.id:
                 self._out.mark_misread("not_closed")
 
     def _check_whole(self, item: Mapping[str, Any]) -> None:
@@ -231,6 +272,7 @@ class Readers:
             self._keep(index, added)
             return
         self._out.mark_misread("index_taken")
+        self._is_ambiguous = True
         if _is_changed(known, added) and known.before < _MAX_AT_INDEX:
             added.before, added.earlier = known.before + 1, known
             self._items[index] = added
@@ -246,6 +288,7 @@ class Readers:
         for name in _names(item):
             if self._names.setdefault(name, index) != index:
                 self._out.mark_misread("id_taken")
+                self._is_ambiguous = True
 
     def _item_done(self, event: Mapping[str, Any]) -> None:
         item, index = event.get("item"), _index(event, "output_index")
@@ -256,7 +299,8 @@ class Readers:
             return
         self._check_whole(item)
         known, done = self._items.get(index), _added(item)
-        done.is_done = True
+        content = content_of(item)
+        done.is_done, done.content = True, None if content is None else hash(content)
         if known is None:
             if len(self._items) < _MAX_ITEMS:
                 self._out.mark_misread("not_opened")

@@ -76,6 +76,7 @@ FINISHED_STATUSES = frozenset[str](_FACTS["finished_statuses"])  # statuses of a
 CUT_STATUSES = frozenset[str](_FACTS["cut_statuses"])  # statuses of a call whose arguments were cut off
 ERRORS = frozenset[str](_FACTS["error_events"])
 KEEP_ALIVE = frozenset[str](_FACTS["keepalive_events"])
+OFFICIAL_KEEP_ALIVE = "keepalive"  # OpenAI sends it, with a sequence number; openai-node rejects all other ones
 TEXT_DELTAS = {
     name: TextEvent(_TEXT_KINDS[text_kind], position, "delta")
     for name, (text_kind, position) in _FACTS["text_deltas"].items()

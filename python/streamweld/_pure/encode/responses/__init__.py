@@ -357,7 +357,9 @@ class Responses:
         item, closed, ended = self._items.pop(part), part in passed.closed, part in passed.ended
         if not isinstance(item, TextItem):
             index = self._index.pop(part)
-            self._output[index] = item.close(status, closed=closed, ended=ended)
+            # The closing event of a call with another status than `completed` does not end the call.
+            ended = ended or index in passed.items
+            self._output[index] = item.close(status, closed=closed or ended, ended=ended)
             self._parts[index] = {part}
         elif passed.own:
             # A retracted part is neither closed nor listed in its item, because a repair of the repaired stream would

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from streamweld._json import loads_raw
+from streamweld._pure.dialect.responses.item_content import content_of, is_whole_call
 from streamweld._pure.dialect.responses.spec_tables import EVENT_FIELDS, OPENINGS, RESPONSE_FIELDS, TERMINALS
 from streamweld._pure.encode.common.writer import compact_json, members, quoted
 from streamweld._pure.json.kinds import is_array, is_object
@@ -15,12 +16,15 @@ from streamweld._pure.json.kinds import is_array, is_object
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from streamweld._pure.dialect.responses.item_content import Content
     from streamweld._pure.encode.common.usage import Counts
     from streamweld.events import ResponseStarted
 
 __all__ = ["Resource", "Status", "usage_json"]
 
 Status: TypeAlias = Literal["in_progress", "completed", "incomplete", "cancelled", "failed"]
+
+_Identity: TypeAlias = tuple[tuple[str, ...], "Content | None", bool]
 
 _NO_OUTPUT: Final[Mapping[int, str]] = {}
 _NO_ITEMS: Final[Mapping[int, Mapping[str, Any]]] = {}
@@ -158,7 +162,8 @@ class Resource:
         ours: set[str] = set(_OWN_MEMBERS)
         if sent.get("usage") is None:
             ours.add("usage")
-        if fields["incomplete_details"] != "null" and sent.get("status") == status:
+        has_details = is_object(details := sent.get("incomplete_details")) and bool(details)
+        if fields["incomplete_details"] != "null" and sent.get("status") == status and has_details:
             ours.remove("incomplete_details")
         written = {name: fields[name] if name in ours else compact_json(value) for name, value in sent.items()}
         return written | {name: value for name, value in fields.items() if name not in written}
@@ -171,9 +176,7 @@ class _RepeatedItems:
 
     def __init__(self, output: list[Any]) -> None:
         self._output = output
-        self._by_identity: dict[
-            tuple[str, ...], dict[tuple[str, ...], Any]
-        ] = {}  # items by the members that are compared
+        self._by_identity: dict[tuple[str, ...], dict[_Identity, Any]] = {}  # by the names of the compared members
 
     def spelled(self, text: str) -> str:
         """Return the form in which the source repeats an item that passed through, or the item itself if it is not
@@ -182,17 +185,22 @@ class _RepeatedItems:
         names = tuple([name for name in _IDENTIFYING_MEMBERS if isinstance(item.get(name), str)])
         if names not in self._by_identity:
             self._by_identity[names] = self._index(names)
-        found = self._by_identity[names].get(tuple([item[name] for name in names]))
+        found = self._by_identity[names].get(_identity(item, names))
         return text if found is None else compact_json(found)
 
-    def _index(self, names: tuple[str, ...]) -> dict[tuple[str, ...], Any]:
-        found: dict[tuple[str, ...], Any] = {}
+    def _index(self, names: tuple[str, ...]) -> dict[_Identity, Any]:
+        found: dict[_Identity, Any] = {}
         for sent in self._output:
-            if is_object(sent):
-                identity = [value for value in map(sent.get, names) if isinstance(value, str)]
-                if len(identity) == len(names):
-                    found.setdefault(tuple(identity), sent)
+            if is_object(sent) and all(isinstance(sent.get(name), str) for name in names):
+                found.setdefault(_identity(sent, names), sent)
         return found
+
+
+def _identity(item: Mapping[str, Any], names: tuple[str, ...]) -> _Identity:
+    """Return the values of the identifying members, what applications read of the item, and whether the item is a
+    complete call.
+    """
+    return tuple([item[name] for name in names]), content_of(item), is_whole_call(item)
 
 
 def _id(identity: str | None) -> str:

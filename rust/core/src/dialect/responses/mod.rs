@@ -7,6 +7,8 @@ pub(crate) mod calls;
 pub(crate) mod content;
 pub(crate) mod content_index;
 pub(crate) mod duplicate_keys;
+pub(crate) mod edits;
+pub(crate) mod item_content;
 pub(crate) mod items;
 pub(crate) mod name_sets;
 pub(crate) mod payload_kind;
@@ -28,6 +30,7 @@ use crate::dialect::responses::audio::Audio;
 use crate::dialect::responses::content_index::Purpose;
 use crate::dialect::responses::duplicate_keys::ValueKind;
 use crate::dialect::responses::duplicate_keys::report_duplicates;
+use crate::dialect::responses::edits::edit_event;
 use crate::dialect::responses::items::Items;
 use crate::dialect::responses::name_sets::Slots;
 use crate::dialect::responses::name_sets::is_empty_array;
@@ -40,6 +43,7 @@ use crate::dialect::responses::sequence::Sequence;
 use crate::dialect::responses::sequence::number;
 use crate::dialect::responses::spec_tables::FACTS;
 use crate::dialect::responses::spec_tables::Kind as EventKind;
+use crate::dialect::responses::spec_tables::OFFICIAL_KEEP_ALIVE;
 use crate::dialect::responses::text::Texts;
 use crate::dialect::upstream_error::UpstreamErrorFields;
 use crate::dialect::upstream_error::is_blank_error;
@@ -132,6 +136,9 @@ impl Responses {
         let name = sent.as_deref().or(payload.event).unwrap_or_default();
         let kind = self.kind(name);
         if matches!(kind, Some(EventKind::KeepAlive)) {
+            if name != OFFICIAL_KEEP_ALIVE {
+                wire.out.leave_out("keep_alive");
+            }
             return Ok(());
         }
         if !payload.tail {
@@ -174,6 +181,7 @@ impl Responses {
         }
         if name.starts_with("response.") && !payload.tail && wire.out.wants_wire_facts() {
             self.readers.event(wire.out, name, event);
+            edit_event(wire.out, name, event, payload.text);
         }
         let reports = !payload.tail && wire.out.wants_wire_facts();
         let is_reported = reports && step.is_some_and(|step| !step.is_written(name));
@@ -214,6 +222,11 @@ impl Responses {
                 self.learn(wire, event, &slots, step, payload)?;
             }
             return Ok(());
+        }
+        if !is_reported && sent.is_none() && !name.starts_with("response.") {
+            // No client can read an event without a type: openai-node and the AI SDK raise an exception.
+            wire.out.leave_out("no_event_type");
+            return unknown(wire, None, payload);
         }
         let is_kept = matches!(step, Some(EventKind::ItemAdded | EventKind::Part { .. }));
         if reports && !(is_reported || is_kept) {
@@ -356,7 +369,10 @@ impl Responses {
         }
         match error {
             Some(error) => self.report_error(wire, &UpstreamErrorFields::of_value(error), payload),
-            None => unknown(wire, None, payload),
+            None => {
+                wire.out.leave_out("no_event_type");
+                unknown(wire, None, payload)
+            }
         }
     }
 

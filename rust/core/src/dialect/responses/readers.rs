@@ -6,6 +6,10 @@
 //! or if the id of an item changes. The final result of the clients is the `output` in the last event.
 
 use crate::dialect::responses::content::is_unmodelled;
+use crate::dialect::responses::item_content::content_of;
+use crate::dialect::responses::item_content::has_content;
+use crate::dialect::responses::item_content::has_whole_arguments;
+use crate::dialect::responses::item_content::is_whole_call;
 use crate::dialect::responses::spec_tables::FACTS;
 use crate::json::Kind;
 use crate::json::Raw;
@@ -132,6 +136,8 @@ struct Item {
     before: usize,
     /// True once the item has been completed.
     is_done: bool,
+    /// Hash of the content of a completed item, or `None` if the item has no content.
+    content: Option<u64>,
 }
 
 /// The values that clients compare to find an item in the final output: its type, id, and call id.
@@ -148,6 +154,7 @@ impl Item {
             summaries: array(item, "summary").map_or(0, |raw| items(raw).len()),
             before: 0,
             is_done: false,
+            content: None,
         }
     }
 
@@ -165,6 +172,11 @@ impl Item {
     fn is_result(&self) -> bool {
         let kind = self.kind.as_deref();
         kind.is_some_and(|kind| kind.ends_with("_output"))
+    }
+
+    /// Returns true if the item has content, or is not complete and may still have content.
+    fn may_have_content(&self) -> bool {
+        self.kind.as_deref().is_some_and(has_content) && (self.content.is_some() || !self.is_done)
     }
 
     /// Records the item for the encoder that writes repaired events.
@@ -220,6 +232,8 @@ pub(crate) struct Readers {
     names: Set<Name>,
     /// Number of content parts in all items.
     parts: usize,
+    /// True if two items have the same index or key.
+    is_ambiguous: bool,
 }
 
 /// Whether an event adds or changes a part at the position that it addresses.
@@ -289,13 +303,46 @@ impl Readers {
         } else if id != self.id || (id.is_none() && is_own_opening) {
             out.mark_misread("other_id");
         }
-        if kind == "response.completed" {
+        let is_completed = kind == "response.completed";
+        if is_completed || kind == "response.incomplete" {
+            check_status(out, is_completed, &response);
             let output = array(&response, "output").map(items);
-            let is_empty = output.as_ref().is_some_and(Vec::is_empty);
-            if is_empty && self.items.len() > 0 {
-                out.mark_misread("empty_output");
+            if let Some(output) = &output {
+                self.compare(out, output);
             }
-            self.completed(out, output.unwrap_or_default());
+            if is_completed {
+                self.completed(out, output.unwrap_or_default());
+            }
+        }
+    }
+
+    /// Compares the final output with the completed items. openai-python and openai-node return the final output, and
+    /// the AI SDK reads only items that were streamed.
+    fn compare(&self, out: &mut Output<'_>, output: &[Raw<'_>]) {
+        if self.is_ambiguous || self.items.len() >= MAX_ITEMS {
+            return;
+        }
+        if output.is_empty() && self.items.len() > 0 {
+            return out.mark_misread("empty_output");
+        }
+        let output = Vec::from_iter(output.iter().copied().filter_map(Object::of));
+        let listed = output
+            .iter()
+            .filter_map(|item| Some((item, content_of(item)?)));
+        let listed = Vec::from_iter(listed);
+        let mut left = listed.iter().map(|(_, content)| *content);
+        let mut indexes = Vec::from_iter(self.items.keys());
+        indexes.sort_unstable();
+        let streamed = indexes.into_iter().filter_map(|at| self.items.get(at));
+        let mut streamed = streamed.filter_map(|item| item.content);
+        let lacks_any = !streamed.all(|one| left.any(|other| other == one));
+        let with_content = listed.iter().filter(|(item, _)| {
+            let kind = item.string("type");
+            kind.is_some_and(|kind| has_content(&kind))
+        });
+        let most = self.items.values().filter(|item| item.may_have_content());
+        if lacks_any || with_content.count() > most.count() {
+            out.mark_misread("other_output");
         }
     }
 
@@ -305,14 +352,18 @@ impl Readers {
         let mut last = HashMap::new();
         for sent in output.into_iter().take(MAX_ITEMS).filter_map(Object::of) {
             check_whole(out, &sent);
+            if !is_whole_call(&sent) && has_whole_arguments(&sent) {
+                out.mark_misread("other_status");
+            }
             let item = Item::of(&sent);
             last.insert(item.identity(), item.id);
         }
         let is_open = |item: &&Item| !item.is_done && !item.is_result();
         for item in self.items.values().filter(is_open) {
-            let optional = item.id.is_none() && WITHOUT_ID.iter().any(|kind| item.is(kind));
+            // The AI SDK runs a call of the client only when its item is completed.
+            let is_call = WITHOUT_ID.iter().any(|kind| item.is(kind));
             let found = last.get(&item.identity());
-            if found.is_none_or(|id| !optional && *id != item.id) {
+            if is_call || found.is_none_or(|id| *id != item.id) {
                 out.mark_misread("not_closed");
             }
         }
@@ -335,6 +386,7 @@ impl Readers {
             return self.keep(out, at, item);
         };
         out.mark_misread("index_taken");
+        self.is_ambiguous = true;
         if known.is_changed(&item) && known.before < MAX_AT_INDEX {
             item.before = known.before + 1;
             *known = item;
@@ -357,6 +409,7 @@ impl Readers {
         for name in item.names() {
             if !self.names.insert(name) {
                 out.mark_misread("id_taken");
+                self.is_ambiguous = true;
             }
         }
         item.report(out, at);
@@ -374,6 +427,7 @@ impl Readers {
         check_whole(out, &sent);
         let done = Item {
             is_done: true,
+            content: content_of(&sent),
             ..Item::of(&sent)
         };
         let is_full = self.items.len() >= MAX_ITEMS;
@@ -523,6 +577,20 @@ fn position_of(
     };
     out.mark_misread(why);
     None
+}
+
+/// Checks the status of the final response. openai-python and openai-node return it. If an incomplete response has no
+/// reason, the AI SDK reads it as complete.
+fn check_status(out: &mut Output<'_>, is_completed: bool, response: &Object<'_>) {
+    let is_success = is_string(response.get("status"), "completed");
+    let has_reason = || {
+        let details = response.object("incomplete_details");
+        let reason = details.and_then(|details| word(&details, "reason"));
+        reason.is_some_and(|reason| !reason.trim().is_empty())
+    };
+    if !is_success && (is_completed || !has_reason()) {
+        out.mark_misread("other_status");
+    }
 }
 
 /// Checks the members of a completed item that clients use without validation.

@@ -17,6 +17,9 @@ use std::collections::HashMap;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+/// The keep-alive that OpenAI sends, with a sequence number. openai-node rejects all other ones.
+pub(crate) const OFFICIAL_KEEP_ALIVE: &str = "keepalive";
+
 /// Classification of a piece of text: the kind of its item, its channel, and the kind of reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TextKind {

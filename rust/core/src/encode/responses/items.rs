@@ -647,7 +647,12 @@ impl Items {
             record.open.remove(&number);
         }
         self.mark_idle(item);
-        if !(is_retracted || context.passed.closed.contains(&number)) {
+        // The closing event of a call with another status than `completed` does not end the call.
+        let index = self.all.get(item).map(|item| item.index);
+        let has_ended = context.passed.ended.contains(&number)
+            || index.is_some_and(|index| is_call && context.passed.items.contains_key(&index));
+        let is_closed = context.passed.closed.contains(&number) || (is_call && has_ended);
+        if !(is_retracted || is_closed) {
             let to = self.of(context, (kind, ".done"), position);
             to.raw(",\"").raw(member).raw("\":\"");
             if let Some(part) = self.parts.get(position) {
@@ -660,7 +665,7 @@ impl Items {
             self.part(context, ".done", position);
         }
         let is_done = if is_call {
-            !context.passed.ended.contains(&number)
+            !has_ended
         } else {
             !context.passed.own
         };

@@ -2,6 +2,8 @@
 //!
 //! Members that repeat the request contain the API's default values, because a converter does not receive the request.
 
+use crate::dialect::responses::item_content::content_of;
+use crate::dialect::responses::item_content::is_whole_call;
 use crate::dialect::responses::response::response_members;
 use crate::dialect::responses::spec_tables::FACTS;
 use crate::encode::common::compact_json::canonical;
@@ -248,7 +250,10 @@ impl SourceResponse {
             own_members.push("usage");
         }
         let incomplete = matches!(outcome, Outcome::Incomplete(_));
-        if incomplete && sent.string("status").as_deref() == Some(outcome.status()) {
+        let has_details = sent
+            .object("incomplete_details")
+            .is_some_and(|details| !details.members.is_empty());
+        if incomplete && has_details && sent.string("status").as_deref() == Some(outcome.status()) {
             own_members.retain(|name| *name != "incomplete_details");
         }
         let last = sent
@@ -284,10 +289,11 @@ impl SourceResponse {
 struct RepeatedItems<'s> {
     sent: Vec<Object<'s>>,
     /// The items, keyed by the values of the members that are compared.
-    by_identity: HashMap<Vec<&'static str>, HashMap<Words, &'s str>>,
+    by_identity: HashMap<Vec<&'static str>, HashMap<Identity, &'s str>>,
 }
 
-type Words = Vec<Option<String>>;
+/// The values of the identifying members, what applications read of the item, and whether the item is a complete call.
+type Identity = (Vec<Option<String>>, Option<u64>, bool);
 
 impl<'s> RepeatedItems<'s> {
     fn of(
@@ -321,15 +327,16 @@ impl<'s> RepeatedItems<'s> {
             .into_iter()
             .filter(|name| item.string(name).is_some())
             .collect();
-        let words = |one: &Object<'_>| -> Words {
+        let identity_of = |one: &Object<'_>| -> Identity {
             let words = names.iter().map(|name| one.string(name));
-            words.map(|word| word.map(Cow::into_owned)).collect()
+            let words = words.map(|word| word.map(Cow::into_owned)).collect();
+            (words, content_of(one), is_whole_call(one))
         };
-        let identity = words(&item);
+        let identity = identity_of(&item);
         if !self.by_identity.contains_key(&names) {
             let mut known = HashMap::new();
             for one in &self.sent {
-                known.entry(words(one)).or_insert(one.raw.text);
+                known.entry(identity_of(one)).or_insert(one.raw.text);
             }
             self.by_identity.insert(names.clone(), known);
         }

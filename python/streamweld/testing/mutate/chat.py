@@ -610,7 +610,7 @@ _finish(
     alone=True,
     expect=lambda stream: {
         "calls": tuple(c for c in stream.expected.calls if c.arguments),
-        "finish": "tool_calls" if stream.expected.calls else None,
+        "finish": "tool_calls" if stream.expected.calls else "stop",
     },
 )
 _finish(

@@ -71,6 +71,7 @@ fn run(steps: impl FnOnce(&mut Assembler, &mut Output<'_>) -> Result<(), Fault>)
     let mut ledger = Ledger::default();
     let mut out = Output::new(&config, &mut ledger, &mut lines);
     let mut assembler = Assembler::new(&config);
+    assembler.set_dialect("responses");
     let result = steps(&mut assembler, &mut out);
     assert_eq!(result, Ok(()));
     lines.0
@@ -178,7 +179,7 @@ fn content_of_an_opening_is_emitted_once() {
         items.part_text(out, at(index(1)), Text::plain("b"), None)?;
         items.part_closed(out, at(index(0)), None, None)?;
         items.item_closed(out, 0, None, index(1), None, None)?;
-        items.finish(out, 0, "stop")?;
+        items.finish(out, 0, "completed")?;
         items.end(out, UnfinishedInput::Nothing, InputEnd::Clean)
     });
     assert_eq!(
@@ -220,7 +221,7 @@ fn the_close_is_authoritative_and_a_lost_beginning_is_restored() {
             Some("gAAA"),
             None,
         )?;
-        items.finish(out, 0, "tool_calls")?;
+        items.finish(out, 0, "completed")?;
         items.done(out)
     });
     assert_eq!(

@@ -182,9 +182,10 @@ class Readers:
         output = response.get("output")
         if kind in _RESULTS:
             self._check_status(kind, response)
-            self._compare(output if is_array(output) else None)
+            items = [item for item in output if is_object(item)] if is_array(output) else None
+            self._compare(items)
             if kind == "response.completed":
-                self._completed(output[:_MAX_ITEMS] if is_array(output) else ())
+                self._completed((items or [])[:_MAX_ITEMS])
 
     def _check_status(self, kind: str, response: Mapping[str, Any]) -> None:
         """Check the status of the final response. openai-python and openai-node return it. If an incomplete response
@@ -200,7 +201,7 @@ class Readers:
             if not (isinstance(reason, str) and reason.strip()):
                 self._out.mark_misread("other_status")
 
-    def _compare(self, output: Sequence[object] | None) -> None:
+    def _compare(self, output: Sequence[Mapping[str, Any]] | None) -> None:
         """Compare the final output with the completed items. openai-python and openai-node return the final output,
         and the AI SDK reads only items that were streamed.
         """
@@ -209,7 +210,7 @@ class Readers:
         if not output and self._items:
             self._out.mark_misread("empty_output")
             return
-        listed = [content for item in output if is_object(item) and (content := content_of(item)) is not None]
+        listed = [content for item in output if (content := content_of(item)) is not None]
         left = (hash(content) for content in listed)
         streamed = [item.content for _, item in sorted(self._items.items()) if item.content is not None]
         may_have_content = [item for item in self._items.values() if item.content is not None or not item.is_done]
@@ -217,18 +218,17 @@ class Readers:
         if not all(content in left for content in streamed) or sum([has_content(kind) for kind, *_ in listed]) > most:
             self._out.mark_misread("other_output")
 
-    def _completed(self, output: Iterable[object]) -> None:
+    def _completed(self, output: Iterable[Mapping[str, Any]]) -> None:
         """Check the final output. Clients require that the final output contain every item that has not been completed
         before.
         """
         final: dict[tuple[str | None, str | None, str | None], str | None] = {}
-        for item in output:
-            if is_object(item):
-                self._check_whole(item)
-                if not is_whole_call(item) and has_whole_arguments(item):
-                    self._out.mark_misread("other_status")
-                added = _added(item)
-                final[_identity(added)] = added.id
+        for sent in output:
+            self._check_whole(sent)
+            if not is_whole_call(sent) and has_whole_arguments(sent):
+                self._out.mark_misread("other_status")
+            added = _added(sent)
+            final[_identity(added)] = added.id
         for item in self._items.values():
             if item.is_done or (item.kind or "").endswith(_RESULT):
                 continue

@@ -22,22 +22,16 @@ fn statuses(kind: &str) -> &'static [&'static str] {
     }
 }
 
-/// Reports the edits that the event with this payload needs.
-pub(crate) fn edit_event(out: &mut Output<'_>, kind: &str, event: &Object<'_>, text: &str) {
-    let mut edits = Edits { out, text };
-    match kind {
-        "response.created" | "response.in_progress" => {
-            if let Some(response) = event.object("response") {
-                edits.opening(&response);
-            }
-        }
-        "response.output_item.done" => {
-            if let Some(item) = event.object("item") {
-                edits.completed_item(&item);
-            }
-        }
-        _ => {}
+/// Reports the edits that an event needs if it opens the response. `text` is the payload of the event.
+pub(crate) fn edit_opening(out: &mut Output<'_>, kind: &str, response: &Object<'_>, text: &str) {
+    if matches!(kind, "response.created" | "response.in_progress") {
+        Edits { out, text }.opening(response);
     }
+}
+
+/// Reports the edits that a completed item needs. `text` is the payload of the event.
+pub(crate) fn edit_item(out: &mut Output<'_>, item: &Object<'_>, text: &str) {
+    Edits { out, text }.completed_item(item);
 }
 
 /// Reports the edits of one payload.

@@ -30,7 +30,6 @@ use crate::dialect::responses::audio::Audio;
 use crate::dialect::responses::content_index::Purpose;
 use crate::dialect::responses::duplicate_keys::ValueKind;
 use crate::dialect::responses::duplicate_keys::report_duplicates;
-use crate::dialect::responses::edits::edit_event;
 use crate::dialect::responses::items::Items;
 use crate::dialect::responses::name_sets::Slots;
 use crate::dialect::responses::name_sets::is_empty_array;
@@ -180,8 +179,7 @@ impl Responses {
             wire.out.mark_misread("empty_error");
         }
         if name.starts_with("response.") && !payload.tail && wire.out.wants_wire_facts() {
-            self.readers.event(wire.out, name, event);
-            edit_event(wire.out, name, event, payload.text);
+            self.readers.event(wire.out, name, event, payload.text);
         }
         let reports = !payload.tail && wire.out.wants_wire_facts();
         let is_reported = reports && step.is_some_and(|step| !step.is_written(name));

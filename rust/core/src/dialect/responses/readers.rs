@@ -6,6 +6,8 @@
 //! or if the id of an item changes. The final result of the clients is the `output` in the last event.
 
 use crate::dialect::responses::content::is_unmodelled;
+use crate::dialect::responses::edits::edit_item;
+use crate::dialect::responses::edits::edit_opening;
 use crate::dialect::responses::item_content::content_of;
 use crate::dialect::responses::item_content::has_content;
 use crate::dialect::responses::item_content::has_whole_arguments;
@@ -245,8 +247,14 @@ enum EventAction {
 
 impl Readers {
     /// Marks the event as misread if official clients would interpret it incorrectly, and stores the values that these
-    /// clients store.
-    pub(crate) fn event(&mut self, out: &mut Output<'_>, kind: &str, event: &Object<'_>) {
+    /// clients store. `text` is the payload of the event.
+    pub(crate) fn event(
+        &mut self,
+        out: &mut Output<'_>,
+        kind: &str,
+        event: &Object<'_>,
+        text: &str,
+    ) {
         if word(event, "type").is_none_or(|kind| kind.is_empty()) {
             out.mark_misread("other_member"); // clients do not read the name of the event
         }
@@ -259,10 +267,10 @@ impl Readers {
             | "response.in_progress"
             | "response.completed"
             | "response.failed"
-            | "response.incomplete" => self.lifecycle(out, kind, event),
+            | "response.incomplete" => self.lifecycle(out, kind, event, text),
             "response.done" => out.mark_misread("end_name"),
             "response.output_item.added" => self.added(out, event),
-            "response.output_item.done" => self.item_done(out, event),
+            "response.output_item.done" => self.item_done(out, event, text),
             _ => {
                 let (family, verb) = family_of(kind);
                 if family == "content_part" {
@@ -291,10 +299,11 @@ impl Readers {
         }
     }
 
-    fn lifecycle(&mut self, out: &mut Output<'_>, kind: &str, event: &Object<'_>) {
+    fn lifecycle(&mut self, out: &mut Output<'_>, kind: &str, event: &Object<'_>, text: &str) {
         let Some(response) = event.object("response") else {
             return out.mark_misread("other_member");
         };
+        edit_opening(out, kind, &response, text);
         let id = word(&response, "id");
         let is_own_opening = self.opening == Opening::Own;
         if kind == "response.created" && !is_own_opening {
@@ -307,25 +316,26 @@ impl Readers {
         if is_completed || kind == "response.incomplete" {
             check_status(out, is_completed, &response);
             let output = array(&response, "output").map(items);
+            let output =
+                output.map(|items| Vec::from_iter(items.into_iter().filter_map(Object::of)));
             if let Some(output) = &output {
                 self.compare(out, output);
             }
             if is_completed {
-                self.completed(out, output.unwrap_or_default());
+                self.completed(out, &output.unwrap_or_default());
             }
         }
     }
 
     /// Compares the final output with the completed items. openai-python and openai-node return the final output, and
     /// the AI SDK reads only items that were streamed.
-    fn compare(&self, out: &mut Output<'_>, output: &[Raw<'_>]) {
+    fn compare(&self, out: &mut Output<'_>, output: &[Object<'_>]) {
         if self.is_ambiguous || self.items.len() >= MAX_ITEMS {
             return;
         }
         if output.is_empty() && self.items.len() > 0 {
             return out.mark_misread("empty_output");
         }
-        let output = Vec::from_iter(output.iter().copied().filter_map(Object::of));
         let listed = output
             .iter()
             .filter_map(|item| Some((item, content_of(item)?)));
@@ -348,14 +358,14 @@ impl Readers {
 
     /// Checks the final output. Clients require that the final output contain every item that has not been completed
     /// before.
-    fn completed(&self, out: &mut Output<'_>, output: Vec<Raw<'_>>) {
+    fn completed(&self, out: &mut Output<'_>, output: &[Object<'_>]) {
         let mut last = HashMap::new();
-        for sent in output.into_iter().take(MAX_ITEMS).filter_map(Object::of) {
-            check_whole(out, &sent);
-            if !is_whole_call(&sent) && has_whole_arguments(&sent) {
+        for sent in output.iter().take(MAX_ITEMS) {
+            check_whole(out, sent);
+            if !is_whole_call(sent) && has_whole_arguments(sent) {
                 out.mark_misread("other_status");
             }
-            let item = Item::of(&sent);
+            let item = Item::of(sent);
             last.insert(item.identity(), item.id);
         }
         let is_open = |item: &&Item| !item.is_done && !item.is_result();
@@ -417,7 +427,7 @@ impl Readers {
         self.items.insert(at, item);
     }
 
-    fn item_done(&mut self, out: &mut Output<'_>, event: &Object<'_>) {
+    fn item_done(&mut self, out: &mut Output<'_>, event: &Object<'_>, text: &str) {
         let Some(sent) = event.object("item") else {
             return;
         };
@@ -425,6 +435,7 @@ impl Readers {
             return out.mark_misread("no_index");
         };
         check_whole(out, &sent);
+        edit_item(out, &sent, text);
         let done = Item {
             is_done: true,
             content: content_of(&sent),

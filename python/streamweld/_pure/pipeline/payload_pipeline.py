@@ -678,6 +678,8 @@ class PayloadPipeline:
             self.decoder.flush()
             if unfinished == "nothing" and not self.done:
                 self._end_with_message(self.decoder)
+                if isinstance(self.decoder, ChatDecoder):
+                    self.decoder.end_input()
             if undecided is not None and unfinished == "nothing":
                 self._assembler.done()
         elif self._waiting is not None and self._waiting.held and not self.done and how is InputEnd.CLEAN:

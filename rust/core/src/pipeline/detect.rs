@@ -235,6 +235,13 @@ impl PayloadPipeline {
         self.flush(out)?;
         if whole {
             self.report_last_message(out)?;
+            if let Some(chat) = &self.chat
+                && !self.done
+                && self.assembler.states_end()
+                && self.assembler.has_counts()
+            {
+                chat.check_counts(out); // repair adds the missing `[DONE]`
+            }
         }
         if whole && undecided.is_some() {
             return self.assembler.done(out);

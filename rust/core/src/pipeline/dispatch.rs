@@ -68,7 +68,10 @@ impl PayloadPipeline {
         self.fast_path = false;
         self.flush(out)?;
         if let Some(chat) = &mut self.chat {
-            chat.end_choices(out, self.assembler.has_counts());
+            chat.end_choices(out);
+            if self.assembler.has_counts() {
+                chat.check_counts(out);
+            }
         }
         self.assembler.done(out)?;
         self.done = true;

@@ -63,7 +63,7 @@ class ChatDecoder:
         self._merged: dict[int, ChoiceReader] = {}
         self._members = ChunkMembers()
         self._started = False
-        self._counted_at = 0  # ordinal of the last payload with token counts that clients read
+        self._counted_before = 0  # ordinal of the payload after the last one with token counts that clients read
         self._kept: tuple[list[tuple[str, str]], bool] = ([], False)  # most recent record for the repair stage
         self._chunk_id: str | None = None
         self.ended = False
@@ -152,10 +152,21 @@ class ChatDecoder:
         self.flush()
         for choice in self._choices.values():
             choice.readers.end(self._out, runs=False)
-        if self._assembler.has_counts and self._counted_at != self._out.ordinal - 1:
-            self._out.recount()  # openai-python reads the token counts of the last chunk
+        self._check_counts()
         self._assembler.done()
         self.ended = True
+
+    def end_input(self) -> None:
+        """Check the token counts if the input ends without `[DONE]`, which repair adds."""
+        if self._assembler.states_end:
+            self._check_counts()
+
+    def _check_counts(self) -> None:
+        """Let repair write the token counts again if clients do not read them from the last chunk. openai-python uses
+        only the last chunk.
+        """
+        if self._assembler.has_counts and self._counted_before != self._out.ordinal:
+            self._out.recount()
 
     def text(self, text: str) -> None:
         """Report a payload that is not JSON as an upstream error."""
@@ -202,7 +213,7 @@ class ChatDecoder:
         error: ErrorFields | None = None
         check_chunk(value, notes)
         if has_counts(value.get("usage")):
-            self._counted_at = self._out.ordinal
+            self._counted_before = self._out.ordinal + 1
         self._out.untyped |= lacks_object(value)
         outer: frozenset[str] = chunk.outer_calls
         chunk.outer_calls = frozenset()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamweld._pure.json.kinds import is_array, is_object
@@ -16,6 +17,7 @@ Content: TypeAlias = tuple[str, ...]
 
 # Types of calls that clients run, and the member with the arguments.
 _CALLS: Final = {"function_call": "arguments", "custom_tool_call": "input"}
+_BLANKS: Final = re.compile(r'("(?:[^"\\]|\\[\s\S])*"?)|[ \t\n\r]+')
 _WITH_CONTENT: Final = ("message", "reasoning", *_CALLS)
 
 
@@ -31,7 +33,9 @@ def content_of(item: Mapping[str, Any]) -> Content | None:
     if kind == "reasoning":
         return _with_text(kind, _joined(item, "summary", "text"), _joined(item, "content", "text"))
     if kind in _CALLS:
-        return kind, _word(item, "call_id"), _word(item, "name"), _word(item, _CALLS[kind])
+        text = _word(item, _CALLS[kind])
+        arguments = _without_blanks(text) if kind == "function_call" else text
+        return kind, _word(item, "call_id"), _word(item, "name"), arguments
     return (kind,)
 
 
@@ -59,6 +63,11 @@ def is_whole_call(item: Mapping[str, Any]) -> bool:
 
 def _with_text(kind: str, *texts: str) -> Content | None:
     return (kind, *texts) if any(texts) else None
+
+
+def _without_blanks(text: str) -> str:
+    """Return JSON text without the white space between its tokens: gateways spell arguments anew."""
+    return _BLANKS.sub(lambda found: found[1] or "", text)
 
 
 def _joined(item: Mapping[str, Any], member: str, text: str) -> str:

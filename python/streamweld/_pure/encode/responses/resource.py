@@ -12,6 +12,7 @@ from streamweld._pure.dialect.responses.item_content import content_of, is_whole
 from streamweld._pure.dialect.responses.spec_tables import EVENT_FIELDS, OPENINGS, RESPONSE_FIELDS, TERMINALS
 from streamweld._pure.encode.common.writer import compact_json, members, quoted
 from streamweld._pure.json.kinds import is_array, is_object
+from streamweld._pure.json.scanner import BigInteger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -162,6 +163,11 @@ class Resource:
         ours: set[str] = set(_OWN_MEMBERS)
         if sent.get("usage") is None:
             ours.add("usage")
+        created = sent.get("created_at")
+        if isinstance(created, bool) or not isinstance(created, int | float | BigInteger):
+            ours.add("created_at")
+        if not isinstance(sent.get("model"), str):
+            ours.add("model")
         has_details = is_object(details := sent.get("incomplete_details")) and bool(details)
         if fields["incomplete_details"] != "null" and sent.get("status") == status and has_details:
             ours.remove("incomplete_details")

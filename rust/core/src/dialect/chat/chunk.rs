@@ -100,7 +100,7 @@ impl Chat {
         let mut upstream_error = None;
         check_chunk(chunk, notes);
         if chunk.usage.is_some_and(has_counts) {
-            self.counted_at = wire.out.position().1;
+            self.counted_before = wire.out.position().1 + 1;
         }
         if untyped {
             wire.out.record_fact(WireFact::Untyped);

@@ -73,8 +73,8 @@ pub(crate) struct Chat {
     merged: Set<i32>,
     /// The id of the last chunk. The id is stored only if the policy restarts a choice on a new id.
     last_id: Option<String>,
-    /// The ordinal of the last payload with token counts that clients read.
-    counted_at: u64,
+    /// The ordinal of the payload after the last one with token counts that clients read.
+    counted_before: u64,
     /// The most recent chunk record that the repair stage received.
     kept: KeptChunk,
     cache: Cache,
@@ -102,7 +102,7 @@ impl Chat {
             lowest: None,
             merged: Set::default(),
             last_id: None,
-            counted_at: 0,
+            counted_before: 0,
             kept: KeptChunk::default(),
             cache: Cache::new(!caching || unsteady),
         }
@@ -266,13 +266,16 @@ impl Chat {
         }
     }
 
-    /// Checks the calls of all choices, and the place of the token counts, when the stream ends with `[DONE]`.
-    /// `has_counts`: true if token counts were received.
-    pub(crate) fn end_choices(&mut self, out: &mut Output<'_>, has_counts: bool) {
+    /// Checks the calls of all choices when the stream ends with `[DONE]`.
+    pub(crate) fn end_choices(&mut self, out: &mut Output<'_>) {
         let choices = self.choices.iter_mut();
         choices.for_each(|choice| choice.readers.end(out, false));
-        if has_counts && self.counted_at + 1 != out.position().1 {
-            // openai-python reads the token counts of the last chunk.
+    }
+
+    /// Lets repair write the token counts again if clients do not read them from the last chunk. openai-python uses
+    /// only the last chunk. The current ordinal is that of `[DONE]`, or of the end of the input.
+    pub(crate) fn check_counts(&self, out: &mut Output<'_>) {
+        if self.counted_before != out.position().1 {
             out.record_fact(WireFact::Counted);
             out.mark_misread("usage_missing");
         }

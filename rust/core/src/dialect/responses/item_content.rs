@@ -38,8 +38,13 @@ pub(crate) fn content_of(item: &Object<'_>) -> Option<u64> {
         "reasoning" => content.texts(item, [("summary", "text"), ("content", "text")])?,
         _ => {
             if let Some(arguments) = arguments_of(&kind) {
-                for name in ["call_id", "name", arguments] {
+                for name in ["call_id", "name"] {
                     content.word(&item.string(name).unwrap_or_default());
+                }
+                let text = item.string(arguments).unwrap_or_default();
+                match &*kind {
+                    "function_call" => content.word(&without_blanks(&text)),
+                    _ => content.word(&text),
                 }
             }
         }
@@ -63,6 +68,23 @@ pub(crate) fn has_whole_arguments(call: &Object<'_>) -> bool {
     }
     let arguments = call.string("arguments").unwrap_or_default();
     matches!(document(&arguments, None), Ok(Document::Object(_)))
+}
+
+/// Returns JSON text without the white space between its tokens: gateways spell arguments anew.
+fn without_blanks(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let (mut in_string, mut is_escaped) = (false, false);
+    for letter in text.chars() {
+        if !in_string && matches!(letter, ' ' | '\t' | '\n' | '\r') {
+            continue;
+        }
+        if letter == '"' && !is_escaped {
+            in_string = !in_string;
+        }
+        is_escaped = in_string && letter == '\\' && !is_escaped;
+        out.push(letter);
+    }
+    out
 }
 
 /// The hash of a sequence of texts.

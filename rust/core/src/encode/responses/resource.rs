@@ -249,6 +249,15 @@ impl SourceResponse {
         if sent.present("usage").is_none() {
             own_members.push("usage");
         }
+        if sent
+            .present("created_at")
+            .is_none_or(|raw| raw.kind != Kind::Number)
+        {
+            own_members.push("created_at");
+        }
+        if sent.string("model").is_none() {
+            own_members.push("model");
+        }
         let incomplete = matches!(outcome, Outcome::Incomplete(_));
         let has_details = sent
             .object("incomplete_details")

@@ -87,7 +87,6 @@ def settle_late_texts(choice: Choice, item: Item, parts: Sequence[ItemPart], tex
     whole = "".join(texts)
     before = "".join([one.part.text() for one in parts])
     after = "".join([one.part.text() + ("" if one.late is None else one.late.held()) for one in parts])
-    whole = "".join(texts)
     shown = whole == after if whole and whole in (before, after) else None
     for one in parts:
         _settle(choice, item, one, shown)

@@ -44,20 +44,25 @@ $(STAMPS)/venv:
 	$(PY) -m pip install --quiet --require-hashes --requirement .ci/locks/build.txt
 	@mkdir -p $(STAMPS) && touch $@
 
+# Every other target that builds the extension waits for this one: maturin moves the built library after cargo has
+# released its lock, so two builds at the same time take it from each other.
+$(STAMPS)/editable: pyproject.toml | $(STAMPS)/venv
+	$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
 # Each set of packages has its own stamp, so that `make demo` does not install a type checker. All packages come from
 # lock files with hashes, which .ci/locks/update writes from uv.lock.
-$(STAMPS)/%: .ci/locks/%.txt pyproject.toml | $(STAMPS)/venv
+$(STAMPS)/%: .ci/locks/%.txt pyproject.toml | $(STAMPS)/editable
 	$(PY) -m pip install --quiet --require-hashes --requirement $<
-	$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # This target always runs, because only cargo can detect whether a source, a lock file or an embedded table has changed.
 .PHONY: build
-build: | $(STAMPS)/venv ## build the extension in release mode into python/streamweld, if sources changed
+build: | $(STAMPS)/editable ## build the extension in release mode into python/streamweld, if sources changed
 	$(BIN)/maturin develop --release --locked --quiet --skip-install
 
 .PHONY: dev
-dev: | $(STAMPS)/venv ## build the extension for development: incremental, without link-time optimization
+dev: | $(STAMPS)/editable ## build the extension for development: incremental, without link-time optimization
 	$(BIN)/maturin develop --locked --quiet --skip-install
 
 # A quick check while you change a rule. `make test` runs all suites.

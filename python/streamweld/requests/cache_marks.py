@@ -71,8 +71,8 @@ def order(context: RequestContext) -> None:
         brief = brief or _is_brief(mark)
         if brief and not _is_brief(mark):
             _shorten(context, whole, mark)
-    top = object_of(context.request.get(_MEMBER)) if context.same else {}
-    if not top:
+    top = object_of(context.request.get(_MEMBER))
+    if not (context.same and top):
         return
     last = listed(object_of((listed(context.request.get("messages")) or (None,))[-1]).get("content"))
     own = object_of(object_of(last[-1] if last else None).get(_MEMBER))
@@ -94,10 +94,11 @@ def _mark_at(request: Json, path: Path) -> tuple[Path, Json]:
     value: Any = request
     for step in path:
         value = value[step]
-    while isinstance(value, Mapping) and len(value) == 1 and "type" not in value:
-        ((name, value),) = cast("Json", value).items()
-        path = (*path, name)
-    return path, object_of(value)
+    mark = object_of(value)
+    while len(mark) == 1 and "type" not in mark:
+        ((name, inner),) = mark.items()
+        path, mark = (*path, name), object_of(inner)
+    return path, mark
 
 
 def _shorten(context: RequestContext, path: Path, mark: Json) -> None:

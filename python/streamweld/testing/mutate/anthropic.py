@@ -422,9 +422,10 @@ _OTHER_WORDS = {
 @operator("anthropic", aspect="finish")
 def stop_reason_of_another_api(rng: Random, stream: Stream) -> Stream | None:
     """The stop reason is the word of another API, such as `tool_calls` or `MAX_TOKENS`."""
-    frame = next(frame for frame in stream.frames if frame.role == "finish")
-    words = _OTHER_WORDS.get((frame.data.get("delta") or {}).get("stop_reason") or "")
-    if words is None:
+    data: Any = next(frame for frame in stream.frames if frame.role == "finish").data
+    delta: Any = data.get("delta") or data
+    words = _OTHER_WORDS.get(str(delta.get("stop_reason")))
+    if words is None or "delta" not in data:
         return None
     word = rng.choice(words)
 

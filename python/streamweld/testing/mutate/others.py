@@ -45,10 +45,10 @@ _OTHER_WORDS = {"STOP": ("stop", "end_turn", "tool_calls"), "MAX_TOKENS": ("leng
 @operator("gemini", aspect="finish")
 def reason_of_another_api(rng: Random, stream: Stream) -> Stream | None:
     """The finish reason is the word of another API, such as `length`, or is in lower case."""
-    reasons = {
-        c["finishReason"] for f in stream.frames for c in (f.data or {}).get("candidates", ()) if "finishReason" in c
-    }
-    words = _OTHER_WORDS.get(next(iter(reasons), ""))
+    documents: list[Any] = [frame.data or {} for frame in stream.frames]
+    candidates: list[Any] = [candidate for data in documents for candidate in data.get("candidates", ())]
+    reasons = [str(candidate["finishReason"]) for candidate in candidates if "finishReason" in candidate]
+    words = _OTHER_WORDS.get(reasons[0]) if reasons else None
     if words is None:
         return None
     word = rng.choice(words)
@@ -181,7 +181,8 @@ def _renumbered(frames: list[Frame]) -> list[Frame]:
 
 
 def _is_numbered(frame: Frame) -> bool:
-    return isinstance(frame.data, dict) and "sequence_number" in frame.data
+    data: Any = frame.data
+    return isinstance(data, dict) and "sequence_number" in data
 
 
 @operator("ai-sdk-parts", "ai-sdk-ui", aspect="texts")

@@ -44,7 +44,7 @@ def normalize(path: Path) -> int:
                 data = "".join(f"{lines.get(row.split(',')[0], row)}\n" for row in rows).encode()
             written = zipfile.ZipInfo(info.filename, info.date_time)
             written.external_attr, written.compress_type = info.external_attr, zipfile.ZIP_DEFLATED
-            wheel.writestr(written, data)
+            wheel.writestr(written, data, compresslevel=9)
     return replaced
 
 

@@ -106,7 +106,7 @@ class BlockScanner:
         self.origin: int = origin  # position of the first byte of the stream; negative if it was dropped
         self.start: int = origin  # start of the next block
         self.line: int = origin  # start of the incomplete line
-        self.scanned: int = origin  # there is no line end between `line` and this position
+        self.scanned: int = origin  # bytes from `line` to here contain no line end
 
     def move(self, count: int) -> None:
         """Adjust the positions after this number of bytes was dropped before them."""
@@ -256,7 +256,7 @@ class BlockReader:
 
     @property
     def lead(self) -> int:
-        """The position at which the kept blocks start. Blocks before it are no longer valid."""
+        """Start of the first block that is still in the buffer. Positions before it must not be used."""
         return self._kept
 
     def view(self) -> memoryview:

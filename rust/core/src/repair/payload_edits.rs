@@ -32,7 +32,7 @@ impl PayloadEdits {
         });
     }
 
-    /// Returns the reason of the first edit, or `None` if there are no edits.
+    /// Returns why the first edit is needed, or `None` if there are no edits.
     pub(crate) fn reason(&self) -> Option<&'static str> {
         self.edits.first().map(|edit| edit.why)
     }

@@ -152,7 +152,7 @@ class Plan:
                     self.assignments[free[taken]] = position
                     taken += 1
                 elif parts[position].text:
-                    # The list may be that of the earlier part, so it is no reason to drop the late text.
+                    # The list may show only the text before the part was closed, so the late text is kept.
                     self.updates[position] = PartUpdate("contradicted" if parts[position].is_late else "left")
             return
         matched = _matched(open_texts, free_texts)

@@ -143,7 +143,7 @@ class Chat:
             self._fail(fault)
             return
         unwritten = [index for index in sorted(self._finished) if index not in self._context.passed.finished]
-        # openai-python reads the token counts of the last chunk, so they are written again behind a new finish reason.
+        # openai-python reads token counts from the last chunk only. A new finish chunk needs them again after it.
         usage = None if self._context.passed.counted and not unwritten else self._usage_object()
         self._head.begin_finish()
         for index in unwritten:

@@ -211,7 +211,7 @@ impl Plan {
                     self.assign(free.get(taken..=taken), Assignment::Part(position));
                     taken += 1;
                 } else if !text.is_empty() {
-                    // The list may be that of the earlier part, so it is no reason to drop the late text.
+                    // The list may show only the text before the part was closed, so the late text is kept.
                     let update = if is_late(position) {
                         PartUpdate::Contradicted
                     } else {

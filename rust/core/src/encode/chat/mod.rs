@@ -633,7 +633,7 @@ impl Chat {
         let is_unwritten = |index: i32| !context.passed.finished.contains(&index);
         let last = words.iter().rfind(|(index, _)| is_unwritten(*index));
         let last = last.map(|(index, _)| *index);
-        // openai-python reads the token counts of the last chunk, so they are written again behind a new finish reason.
+        // openai-python reads token counts from the last chunk only. A new finish chunk needs them again after it.
         let is_wanted = !context.passed.counted || last.is_some();
         let counts = counts.filter(|_| context.options.include_usage && is_wanted);
         let mut usage = counts.map(|counts| usage(context, &counts));
